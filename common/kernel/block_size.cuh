@@ -1,0 +1,41 @@
+// Sizes of blocks and grids, in 64 bits: a tensor's element count outgrows an int long before it outgrows a GPU.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "common/kernel/contract.hpp"
+
+namespace ladder {
+
+/// The number of blocks of `block` elements that cover `n` elements: n / block, rounded up.
+/// Needs n >= 0 and block >= 1. It never forms n + block - 1, which would overflow near the top of the range.
+__host__ __device__ constexpr int64_t cdiv(int64_t n, int64_t block) { return n / block + (n % block != 0); }
+
+/// The smallest power of two that is at least n: 1 for n <= 1 (Triton's function of this name gives 0 for 0, an empty
+/// block), 2048 for 2000. Throws InvalidArgument above 2^62, the largest power of two in an int64_t.
+constexpr int64_t next_power_of_2(int64_t n) {
+  constexpr int64_t LARGEST = int64_t{1} << 62;
+  if (n > LARGEST) throw InvalidArgument("next_power_of_2: n is " + std::to_string(n) + ", must be at most 2^62");
+  int64_t power = 1;
+  while (power < n) power *= 2;
+  return power;
+}
+
+/// Turns a run-time power of two into a template argument: calls `body(std::integral_constant<int, BLOCK_SIZE>{})`.
+/// Every power of two from 1 to LARGEST is compiled, so that a kernel's loops and arrays have constant sizes.
+/// Anything else throws InvalidArgument: "<function>: BLOCK_SIZE is <value>, must be <limit>"; when the value is too
+/// large, `beyond` says how the limit could be passed.
+template <int LARGEST, class Body>
+void dispatch_block_size(const char* function, int64_t BLOCK_SIZE, const char* beyond, Body&& body) {
+  static_assert(LARGEST >= 1 && (LARGEST & (LARGEST - 1)) == 0, "LARGEST must be a power of two");
+  if (BLOCK_SIZE == LARGEST) return body(std::integral_constant<int, LARGEST>{});
+  const bool power_of_2 = BLOCK_SIZE >= 1 && (BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0;
+  if (!power_of_2) refuse(function, "BLOCK_SIZE", std::to_string(BLOCK_SIZE), "a power of two");
+  if (BLOCK_SIZE > LARGEST)
+    refuse(function, "BLOCK_SIZE", std::to_string(BLOCK_SIZE), "at most " + std::to_string(LARGEST) + beyond);
+  if constexpr (LARGEST > 1) dispatch_block_size<LARGEST / 2>(function, BLOCK_SIZE, beyond, body);
+}
+
+}  // namespace ladder

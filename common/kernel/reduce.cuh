@@ -1,0 +1,54 @@
+// Reductions over a warp and over a block. Each function says who holds the valid value afterwards.
+#pragma once
+
+#include <cmath>
+
+namespace ladder {
+
+constexpr int WARP_SIZE = 32;
+constexpr unsigned FULL_WARP = 0xffffffffu;
+
+// The two operations that softmax needs. fmaxf passes over a NaN; the sum that follows does not, so a NaN still
+// reaches every element of its row.
+struct Max {
+  __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  __device__ static float identity() { return -INFINITY; }
+};
+struct Sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+  __device__ static float identity() { return 0.0f; }
+};
+
+/// Reduces the values of the 32 lanes of a warp. Every lane holds the result, to the same bit: at each distance, the two
+/// lanes of a pair combine the same two values, and both operations commute.
+/// All 32 lanes must call it.
+template <class Operation>
+__device__ float warp_reduce(float value, Operation operation) {
+#pragma unroll
+  for (int distance = WARP_SIZE / 2; distance > 0; distance /= 2)
+    value = operation(value, __shfl_xor_sync(FULL_WARP, value, distance));
+  return value;
+}
+
+/// Reduces the values of all threads of a one-dimensional block of THREADS threads, a multiple of 32. Every thread holds
+/// the result, to the same bit.
+/// All threads must call it, any number of times. Costs two barriers and (THREADS / 32) * 4 bytes of shared memory.
+template <int THREADS, class Operation>
+__device__ float block_reduce(float value, Operation operation) {
+  static_assert(THREADS % WARP_SIZE == 0 && THREADS <= 1024, "block_reduce needs whole warps");
+  constexpr int WARPS = THREADS / WARP_SIZE;
+  value = warp_reduce(value, operation);
+  if constexpr (WARPS > 1) {
+    __shared__ float partial[WARPS];
+    const int lane = threadIdx.x % WARP_SIZE;
+    const int warp = threadIdx.x / WARP_SIZE;
+    __syncthreads();  // the readers of an earlier call have left partial
+    if (lane == 0) partial[warp] = value;
+    __syncthreads();  // partial is complete
+    // Every warp reduces the same partials in the same order, so that no third barrier is needed to hand out the result.
+    value = warp_reduce(lane < WARPS ? partial[lane] : Operation::identity(), operation);
+  }
+  return value;
+}
+
+}  // namespace ladder
