@@ -45,15 +45,21 @@ struct Traffic {
 struct Launches {
   int64_t kernels = 0;
   std::vector<Traffic> traffic;  // one entry for each live buffer, in order of allocation
-  int64_t bytes() const;         // all that was read and written
+
+  int64_t bytes() const {  // all that was read and written
+    int64_t sum = 0;
+    for (const Traffic& buffer : traffic) sum += buffer.bytes_read + buffer.bytes_written;
+    return sum;
+  }
 };
+
+void reset_launches();
+Launches read_launches();
 
 /// What `body` launched and moved. Only a device that checks can count: elsewhere kernels is counted and traffic empty.
 /// Launches of other host threads would be counted too.
 template <class Body>
 Launches count_launches(Body&& body) {
-  void reset_launches();
-  Launches read_launches();
   reset_launches();
   body();
   device_synchronize();

@@ -23,6 +23,12 @@ constexpr int64_t next_power_of_2(int64_t n) {
   return power;
 }
 
+/// A one-dimensional grid of `blocks`. Throws InvalidArgument when there are none, or more than grid.x takes (2^31 - 1).
+inline dim3 grid_of(const char* function, int64_t blocks) {
+  require_range(function, "the number of blocks", blocks, 1, 2147483647);
+  return dim3(static_cast<unsigned>(blocks));
+}
+
 /// Turns a run-time power of two into a template argument: calls `body(std::integral_constant<int, BLOCK_SIZE>{})`.
 /// Every power of two from 1 to LARGEST is compiled, so that a kernel's loops and arrays have constant sizes.
 /// Anything else throws InvalidArgument: "<function>: BLOCK_SIZE is <value>, must be <limit>"; when the value is too

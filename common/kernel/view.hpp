@@ -21,9 +21,9 @@ struct View {
   int64_t extent = 0;
 
   // A launcher reads its inputs through View<const float, ...>; any view may be read.
-  operator View<const T, RANK>() const
-    requires(!std::is_const_v<T>)
-  {
+  template <class U>
+    requires(!std::is_const_v<T> && std::is_same_v<U, const T>)
+  operator View<U, RANK>() const {
     return {data, sizes, strides, extent};
   }
 

@@ -1,0 +1,111 @@
+# Which device the kernels are compiled for, and with which flags.
+#   LADDER_DEVICE   cpu or cuda; at first cuda where a CUDA compiler of version 12 or newer is found, else cpu
+#   LADDER_CHECKED  the CPU device sees every access of a kernel (on), or runs it bare (off)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE RelWithDebInfo CACHE STRING "Kind of build" FORCE)  # debug information: reports name lines
+endif()
+
+option(LADDER_CHECKED "CPU device: see every load and store of a kernel" ON)
+option(LADDER_WERROR "Treat warnings as errors" OFF)
+option(LADDER_COVERAGE "Measure with gcov which lines run" OFF)
+set(LADDER_SANITIZE "" CACHE STRING "Sanitizers for host and kernels, as in -fsanitize=, e.g. address,undefined")
+
+# A user's architectures win. Without a GPU, `native` knows none: then a list that any machine can compile.
+if(NOT DEFINED LADDER_DEVICE)
+  include(CheckLanguage)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    set(CMAKE_CUDA_ARCHITECTURES 80)  # only for the check: CMake 3.25 would try sm_52, which CUDA 13 no longer knows
+    check_language(CUDA)
+    unset(CMAKE_CUDA_ARCHITECTURES)
+  else()
+    check_language(CUDA)
+  endif()
+  set(found cpu)
+  if(CMAKE_CUDA_COMPILER)
+    execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
+    if(nvcc_version MATCHES "release ([0-9]+)\\." AND CMAKE_MATCH_1 GREATER_EQUAL 12)
+      set(found cuda)
+    endif()
+  endif()
+  set(LADDER_DEVICE ${found} CACHE STRING "Device that kernels are compiled for: cpu or cuda")
+endif()
+set_property(CACHE LADDER_DEVICE PROPERTY STRINGS cpu cuda)
+if(NOT LADDER_DEVICE MATCHES "^(cpu|cuda)$")
+  message(FATAL_ERROR "LADDER_DEVICE is '${LADDER_DEVICE}', must be cpu or cuda")
+endif()
+message(STATUS "Kernels are compiled for: ${LADDER_DEVICE}")
+
+if(LADDER_DEVICE STREQUAL "cuda")
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+    execute_process(COMMAND nvidia-smi --query-gpu=name --format=csv,noheader RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(no_gpu)
+      set(CMAKE_CUDA_ARCHITECTURES 80 90)
+    else()
+      set(CMAKE_CUDA_ARCHITECTURES native)
+    endif()
+  endif()
+  enable_language(CUDA)
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
+    message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: 12 or newer is needed. -DLADDER_DEVICE=cpu does without")
+  endif()
+  set(CMAKE_CUDA_STANDARD 20)
+  set(CMAKE_CUDA_STANDARD_REQUIRED ON)
+  if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake 3.25 does not know that nvcc 12 and newer speak C++20
+    set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)
+    set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION -std=c++20)
+  endif()
+endif()
+
+# Flags of all our code, host and kernels.
+add_library(ladder_flags INTERFACE)
+target_include_directories(ladder_flags INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_features(ladder_flags INTERFACE cxx_std_20)
+# Messages and debug information name files as they stand in the repository.
+target_compile_options(ladder_flags INTERFACE
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wshadow;-Wconversion;-Wno-sign-conversion;-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow;-lineinfo>)
+if(LADDER_WERROR)
+  target_compile_options(ladder_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-Werror> $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings;-Xcompiler=-Werror>)
+endif()
+if(LADDER_SANITIZE)
+  target_compile_options(ladder_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${LADDER_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>)
+  target_link_options(ladder_flags INTERFACE -fsanitize=${LADDER_SANITIZE})
+endif()
+if(LADDER_COVERAGE)
+  target_compile_options(ladder_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:--coverage;-fprofile-update=atomic>)
+  target_link_options(ladder_flags INTERFACE --coverage)
+endif()
+
+# Flags of files that hold kernels, when they are compiled for the CPU device.
+#   -ffp-contract=off            g++ and clang give the same bits
+#   -fstack-clash-protection     a large local array touches the guard below a thread's stack, and does not jump it
+#   -fsanitize=thread, bounds    the compiler tells the device of each access (common/cpu_device/access.cpp)
+add_library(ladder_kernel_flags INTERFACE)
+if(LADDER_DEVICE STREQUAL "cpu")
+  target_compile_options(ladder_kernel_flags INTERFACE
+    -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas)
+  if(LADDER_CHECKED)
+    target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0)
+    else()
+      # clang leaves out a read before a write of the same cell, unless told otherwise.
+      target_compile_options(ladder_kernel_flags INTERFACE
+        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1")
+    endif()
+  endif()
+endif()
+
+# Sources that hold kernels end in .cu. nvcc takes them as they are; a C++ compiler must be told.
+function(ladder_kernel_sources)
+  if(LADDER_DEVICE STREQUAL "cpu")
+    set_source_files_properties(${ARGN} PROPERTIES LANGUAGE CXX)
+  endif()
+endfunction()

@@ -1,0 +1,31 @@
+# ladder_rung(NN_name [tests...]) adds a rung: its program, build/<preset>/NN_name, from steps/NN_name/main.cu.
+# ladder_test(name source... [LABELS label...]) adds a doctest program of its own and registers it with ctest.
+
+add_custom_target(steps)  # all rungs' programs, without the tests
+
+function(ladder_rung name)
+  set(main ${PROJECT_SOURCE_DIR}/steps/${name}/main.cu)
+  ladder_kernel_sources(${main})
+  add_executable(${name} ${main})
+  target_link_libraries(${name} PRIVATE ladder_harness ladder_kernel_flags)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  add_dependencies(steps ${name})
+endfunction()
+
+function(ladder_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 test "" "" "LABELS")
+  set(kernels ${test_UNPARSED_ARGUMENTS})
+  list(FILTER kernels INCLUDE REGEX "\\.cu$")
+  set(target test_${name})
+  add_executable(${target} ${test_UNPARSED_ARGUMENTS})
+  target_link_libraries(${target} PRIVATE ladder_test_main ladder_harness rapidcheck)
+  if(kernels)
+    ladder_kernel_sources(${kernels})
+    target_link_libraries(${target} PRIVATE ladder_kernel_flags)
+  endif()
+  add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  # RapidCheck draws the same cases each time, so that a red test stays red; RC_PARAMS="seed=N" by hand draws others.
+  # 77: the device is missing. ctest then reports the test as skipped, not as passed.
+  set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${test_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300
+                       ENVIRONMENT "RC_PARAMS=seed=20260907")
+endfunction()

@@ -1,0 +1,249 @@
+// How the device sees every load and store. Kernel files are compiled with -fsanitize=thread, which makes the compiler
+// call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds, which makes it check each index of
+// an array whose size it knows. The functions they call are these: no sanitizer's library is linked.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "common/cpu_device/worker.hpp"
+
+namespace ladder::cpu_device {
+namespace {
+
+constexpr int POISON = 0xff;
+
+std::vector<uint16_t> map_segment() {
+  std::vector<uint16_t> places(thread_local_segment().bytes / 4 + 1, NOTHING);
+  const auto mark = [&](std::size_t offset, std::size_t bytes, std::size_t place) {
+    for (std::size_t word = offset / 4; word < std::min((offset + bytes + 3) / 4, places.size()); ++word)
+      places[word] = static_cast<uint16_t>(place);
+  };
+  for (const OtherThreadLocal& other : other_thread_locals()) mark(other.offset, other.bytes, OTHER);
+  for (std::size_t i = 0; i < shared_arrays().size(); ++i)
+    mark(shared_arrays()[i].offset, shared_arrays()[i].bytes, FIRST_ARRAY + i);
+  return places;
+}
+
+}  // namespace
+
+std::span<const uint16_t> segment_places() {
+  static const std::vector<uint16_t> places = map_segment();
+  return places;
+}
+
+void Worker::out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes, std::size_t element_bytes,
+                           bool write, const void* return_address) {
+  const auto element = static_cast<std::ptrdiff_t>(element_bytes);
+  // Rounded down, so that the byte before the first element belongs to element -1.
+  const std::ptrdiff_t index = (offset - (offset < 0 ? element - 1 : 0)) / element;
+  fault(std::string("out-of-bounds ") + (write ? "write to " : "read of ") + what + ": index " + std::to_string(index) +
+            ", size " + std::to_string(bytes / element_bytes) + " (elements of " + std::to_string(element_bytes) + " bytes)",
+        return_address);
+}
+
+void Worker::out_of_bounds(const Allocation& allocation, std::uintptr_t address, std::size_t bytes, bool write,
+                           const void* return_address) {
+  running.in_kernel = false;
+  const auto offset = static_cast<std::ptrdiff_t>(address - allocation.begin);
+  const std::size_t size = allocation.end - allocation.begin;
+  if (allocation.shared) out_of_bounds(allocation.name, offset, size, bytes, write, return_address);
+  out_of_bounds("buffer '" + allocation.name + "'", offset, size, allocation.element_bytes, write, return_address);
+}
+
+void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address) {
+  if (const Allocation* allocation = memory_.find(address)) [[likely]] {
+    if (address < allocation->begin || address + bytes > allocation->end) [[unlikely]]
+      out_of_bounds(*allocation, address, bytes, write, return_address);
+    Bytes& traffic = traffic_[allocation->counter];
+    if (read) traffic.read += bytes;
+    if (write) traffic.written += bytes;
+    return;
+  }
+  if (address - segment_.begin < segment_.bytes)
+    return access_shared(address - segment_.begin, address, bytes, write, return_address);
+  const auto bottom = reinterpret_cast<std::uintptr_t>(current_->bottom);
+  if (address - bottom < current_->bytes) return;  // a local variable
+  if (!memory_.in_arena(address) && in_program_image(address)) return;  // a constant
+  running.in_kernel = false;
+  fault(std::string("out-of-bounds ") + (write ? "write to" : "read of") +
+            " an address that belongs to no buffer, shared array or local variable (a host pointer, or a buffer that was freed?)",
+        return_address);
+}
+
+void Worker::access_shared(std::size_t offset, std::uintptr_t address, std::size_t bytes, bool write,
+                           const void* return_address) {
+  const uint16_t place = places_[offset / 4];
+  if (place == OTHER) return;  // threadIdx and its kind
+  const std::vector<SharedArray>& arrays = shared_arrays();
+  if (place == NOTHING) {
+    running.in_kernel = false;
+    // Between the arrays: past the end of the one before, most likely.
+    auto near = std::upper_bound(arrays.begin(), arrays.end(), offset,
+                                 [](std::size_t value, const SharedArray& array) { return value < array.offset; });
+    if (near != arrays.begin()) --near;
+    if (near == arrays.end()) return;
+    out_of_bounds("shared array '" + near->name + "'",
+                  static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(near->offset), near->bytes, bytes, write,
+                  return_address);
+  }
+  const std::size_t index = place - FIRST_ARRAY;
+  const SharedArray& array = arrays[index];
+  if (array_serial_[index] != block_serial_) {
+    // The first touch in this block. The array holds whatever the last block left; a GPU promises nothing about it.
+    array_serial_[index] = block_serial_;
+    std::memset(reinterpret_cast<void*>(segment_.begin + array.offset), POISON, array.bytes);
+    static_bytes_ += array.bytes;
+    if (static_bytes_ > STATIC_SHARED_BYTES || static_bytes_ + dynamic_bytes_ > job_->shared_limit) running.in_kernel = false;
+    if (static_bytes_ > STATIC_SHARED_BYTES)
+      fault("shared memory: the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
+                " bytes, must be at most " + std::to_string(STATIC_SHARED_BYTES) + "; more needs dynamic shared memory",
+            return_address);
+    if (static_bytes_ + dynamic_bytes_ > job_->shared_limit)
+      fault("shared memory: __shared__ arrays and dynamic shared memory take " +
+                std::to_string(static_bytes_ + dynamic_bytes_) + " bytes, must be at most " +
+                std::to_string(job_->shared_limit) + " on " + std::string(job_->model),
+            return_address);
+  }
+  if (address + bytes > segment_.begin + array.offset + array.bytes)
+    out_of_bounds("shared array '" + array.name + "'", static_cast<std::ptrdiff_t>(offset - array.offset), array.bytes, bytes,
+                  write, return_address);
+}
+
+namespace {
+
+inline void seen(const volatile void* address, std::size_t bytes, bool read, bool write, const void* return_address) {
+  if (running.in_kernel) worker->access(reinterpret_cast<std::uintptr_t>(address), bytes, read, write, return_address);
+}
+
+// ---- -fsanitize=bounds: what the compiler hands over (its layout is fixed by the compilers' run-time interface)
+struct SourceLocation {
+  const char* file;
+  uint32_t line, column;
+};
+struct TypeDescriptor {
+  uint16_t kind, info;
+  char name[1];  // "'float [3]'", longer than declared
+};
+struct OutOfBounds {
+  SourceLocation location;
+  const TypeDescriptor* array;
+  const TypeDescriptor* index;
+};
+
+[[noreturn]] void index_out_of_bounds(const OutOfBounds& data, std::uintptr_t index) {
+  const SourceLocation& place = data.location;
+  if (std::exchange(running.in_kernel, false))
+    worker->index_out_of_bounds(data.array->name, static_cast<std::ptrdiff_t>(index),
+                                {place.file, static_cast<int>(place.line)});
+  std::fprintf(stderr, "%s:%u: index %zu is outside %s\n", place.file, place.line, static_cast<std::size_t>(index),
+               data.array->name);
+  std::abort();
+}
+
+}  // namespace
+
+bool checks_accesses() {
+#ifdef LADDER_CHECKED
+  return true;
+#else
+  return false;
+#endif
+}
+
+}  // namespace ladder::cpu_device
+
+using ladder::cpu_device::seen;
+
+// The callbacks' names are fixed, and one is needed for each size: the one place where a macro writes functions.
+#define LADDER_ACCESS(SIZE)                                                                                       \
+  extern "C" void __tsan_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); }         \
+  extern "C" void __tsan_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }        \
+  extern "C" void __tsan_unaligned_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); } \
+  extern "C" void __tsan_unaligned_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }
+LADDER_ACCESS(1)
+LADDER_ACCESS(2)
+LADDER_ACCESS(4)
+LADDER_ACCESS(8)
+LADDER_ACCESS(16)
+#undef LADDER_ACCESS
+
+extern "C" {
+void __tsan_read_range(void* p, std::size_t n) { seen(p, n, true, false, __builtin_return_address(0)); }
+void __tsan_write_range(void* p, std::size_t n) { seen(p, n, false, true, __builtin_return_address(0)); }
+void __tsan_init() {}
+void __tsan_func_entry(void*) {}
+void __tsan_func_exit() {}
+void __tsan_vptr_read(void**) {}
+void __tsan_vptr_update(void**, void*) {}
+void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
+  ladder::cpu_device::index_out_of_bounds(*static_cast<ladder::cpu_device::OutOfBounds*>(data), index);
+}
+}
+
+// Atomic operations are replaced by calls as well, those of host code in the same files too. An atomic update reads and
+// writes its cell once; of a compare-and-exchange that fails only the read counts.
+#define LADDER_ATOMIC_UPDATE(BITS, NAME, BUILTIN)                                                        \
+  extern "C" uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t value, int) { \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                         \
+    return BUILTIN(p, value, __ATOMIC_SEQ_CST);                                                         \
+  }
+#define LADDER_ATOMIC(BITS)                                                                                           \
+  extern "C" uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* p, int) {                       \
+    seen(p, BITS / 8, true, false, __builtin_return_address(0));                                                      \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                      \
+  }                                                                                                                   \
+  extern "C" void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* p, uint##BITS##_t value, int) {                \
+    seen(p, BITS / 8, false, true, __builtin_return_address(0));                                                      \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                     \
+  }                                                                                                                   \
+  extern "C" int __tsan_atomic##BITS##_compare_exchange_strong(volatile uint##BITS##_t* p, uint##BITS##_t* expected,  \
+                                                               uint##BITS##_t value, int, int) {                     \
+    seen(p, BITS / 8, false, *expected == *p, __builtin_return_address(0));                                           \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
+  }                                                                                                                   \
+  extern "C" int __tsan_atomic##BITS##_compare_exchange_weak(volatile uint##BITS##_t* p, uint##BITS##_t* expected,    \
+                                                             uint##BITS##_t value, int, int) {                       \
+    seen(p, BITS / 8, false, *expected == *p, __builtin_return_address(0));                                           \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
+  }                                                                                                                   \
+  extern "C" uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                                               \
+      volatile uint##BITS##_t* p, uint##BITS##_t expected, uint##BITS##_t value, int, int) {                          \
+    seen(p, BITS / 8, true, expected == *p, __builtin_return_address(0));                                             \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
+    return expected;                                                                                                  \
+  }                                                                                                                   \
+  LADDER_ATOMIC_UPDATE(BITS, exchange, __atomic_exchange_n)                                                           \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_add, __atomic_fetch_add)                                                           \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_sub, __atomic_fetch_sub)                                                           \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_and, __atomic_fetch_and)                                                           \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_or, __atomic_fetch_or)                                                             \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_xor, __atomic_fetch_xor)                                                           \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_nand, __atomic_fetch_nand)
+LADDER_ATOMIC(8)
+LADDER_ATOMIC(16)
+LADDER_ATOMIC(32)
+LADDER_ATOMIC(64)
+#undef LADDER_ATOMIC
+#undef LADDER_ATOMIC_UPDATE
+
+extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+extern "C" void __tsan_atomic_signal_fence(int) {}
+
+// clang turns copies and fills into calls of these.
+extern "C" void* __tsan_memcpy(void* to, const void* from, std::size_t n) {
+  seen(from, n, true, false, __builtin_return_address(0));
+  seen(to, n, false, true, __builtin_return_address(0));
+  return std::memcpy(to, from, n);
+}
+extern "C" void* __tsan_memmove(void* to, const void* from, std::size_t n) {
+  seen(from, n, true, false, __builtin_return_address(0));
+  seen(to, n, false, true, __builtin_return_address(0));
+  return std::memmove(to, from, n);
+}
+extern "C" void* __tsan_memset(void* to, int value, std::size_t n) {
+  seen(to, n, false, true, __builtin_return_address(0));
+  return std::memset(to, value, n);
+}

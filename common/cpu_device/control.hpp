@@ -1,0 +1,53 @@
+// What a host program may ask of the CPU device. common/harness/device.hpp offers the part that both devices share.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace ladder {
+
+/// The dynamic shared memory, in bytes, that one block may have on the current device model.
+std::size_t shared_memory_limit();
+
+namespace cpu_device {
+
+/// The architecture whose limits hold: sm_75, sm_80, sm_86, sm_89 or sm_90, at first sm_90. Throws InvalidArgument for
+/// another name.
+void set_device_model(std::string_view name);
+std::string_view device_model();
+
+/// What a block barrier makes of threads that have returned from the kernel. strict: the threads that still wait at it
+/// can never go on, which is reported (the CUDA C++ Programming Guide asks that all threads reach a barrier). lax: they
+/// count as arrived, as recent GPUs happen to do.
+enum class ReturnedThreads { strict, lax };
+void set_returned_threads(ReturnedThreads rule);
+
+/// OS threads that run blocks. At first the machine's cores, at most 16, or the environment's LADDER_WORKERS.
+unsigned workers();
+
+/// True when kernels are compiled with the compiler's access callbacks, so that their loads and stores are seen.
+bool checks_accesses();
+
+/// Device memory, filled with the byte 0xff, with inaccessible memory around it. An access outside it is reported in
+/// elements of `element_bytes`. Throws std::bad_alloc.
+void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name);
+void release(void* memory) noexcept;
+/// False when the bytes between the end of this memory and the inaccessible page behind it were written.
+bool slack_intact(const void* memory);
+
+/// Bytes that kernels have read from and written to one allocation since reset_counters().
+struct BufferTraffic {
+  std::string name;
+  uint64_t bytes_read, bytes_written;
+};
+/// One entry per live allocation, in order of allocation. All zero in a build that does not check accesses.
+std::vector<BufferTraffic> traffic();
+/// Kernels launched since reset_counters().
+uint64_t kernels_launched();
+void reset_counters();
+
+}  // namespace cpu_device
+}  // namespace ladder

@@ -1,0 +1,88 @@
+// Launching a kernel on the CPU device, and the block's dynamic shared memory.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "common/cpu_device/vocabulary.hpp"
+#include "common/kernel/error.hpp"
+#include "common/kernel/launch_limits.hpp"
+#include "common/kernel/stream.hpp"
+
+namespace ladder::cpu_device {
+
+// What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
+struct Running {
+  bool in_kernel = false;             // a kernel's own code runs: its accesses count, those of host and device do not
+  uint32_t thread = 0;                // the running CUDA thread, counted through its block
+  uint32_t threads = 0;               // threads of the block
+  uint32_t started = 0;               // threads that have begun; the next fresh one has this number
+  uint32_t ready = 0;                 // threads that waited and may go on: they go before fresh ones
+  uint32_t done = 0;                  // threads that have returned
+  uint32_t collectives = 0;           // warp functions in which some lanes wait for others
+  const uint3* indices = nullptr;     // threadIdx of each thread
+  uint32_t returned_lanes[32] = {};   // per warp
+};
+inline constinit thread_local Running running{};
+
+void thread_returned();  // tells a warp function that waits not to wait for this lane
+
+// Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.
+[[gnu::no_sanitize_thread]] inline bool begin_thread() {
+  if (running.ready != 0 || running.started == running.threads) return false;
+  running.thread = running.started++;
+  threadIdx = running.indices[running.thread];
+  running.in_kernel = true;
+  return true;
+}
+[[gnu::no_sanitize_thread]] inline void end_thread() {
+  running.in_kernel = false;
+  ++running.done;
+  running.returned_lanes[running.thread / 32] |= 1u << running.thread % 32;
+  if (running.collectives != 0) thread_returned();
+}
+
+struct Grid {
+  const void* kernel;
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  void (*run_threads)(void* call);  // runs fresh threads on the current fiber while begin_thread() allows
+  void* call;
+};
+// Runs all blocks; returns when the last one has ended. Throws LaunchRefused before, KernelFault after anything ran.
+void run_grid(const Grid& grid);
+
+void* dynamic_shared_memory();
+
+}  // namespace ladder::cpu_device
+
+namespace ladder {
+
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, which only nvcc can parse. On the CPU device the
+/// kernel has ended when this returns, and a fault inside it is thrown from here as KernelFault. Throws LaunchRefused,
+/// before anything runs, for a launch that a GPU of the current model would not take.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
+            Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "launch: as many arguments as the kernel has parameters");
+  auto run_threads = [kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments))]()
+      __attribute__((no_sanitize_thread)) {
+    while (cpu_device::begin_thread()) {
+      kernel(values...);
+      cpu_device::end_thread();
+    }
+  };
+  const auto call = [](void* closure) __attribute__((no_sanitize_thread)) {
+    (*static_cast<decltype(run_threads)*>(closure))();
+  };
+  cpu_device::run_grid({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, call, &run_threads});
+}
+
+/// The block's dynamic shared memory as an array of T, of as many bytes as the launch asked for.
+template <class T>
+T* dynamic_shared() {
+  return static_cast<T*>(cpu_device::dynamic_shared_memory());
+}
+
+}  // namespace ladder

@@ -1,0 +1,130 @@
+#include "common/cpu_device/memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "common/cpu_device/sanitizers.hpp"
+
+namespace ladder::cpu_device {
+namespace {
+
+constexpr int POISON = 0xff;          // four of these bytes are a NaN, and an int of -1
+constexpr std::size_t ALIGNMENT = 256;  // what cudaMalloc promises
+
+std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+
+}  // namespace
+
+Memory& Memory::instance() {
+  static Memory memory;
+  return memory;
+}
+
+Memory::Memory() {
+  void* arena = mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (arena == MAP_FAILED) throw std::bad_alloc();
+  arena_ = reinterpret_cast<std::uintptr_t>(arena);
+}
+Memory::~Memory() { munmap(reinterpret_cast<void*>(arena_), ARENA_BYTES); }
+
+std::uintptr_t Memory::take_slot(std::size_t bytes) {
+  if (const auto slot = free_slots_.find(bytes); slot != free_slots_.end()) {
+    const std::uintptr_t begin = slot->second;
+    free_slots_.erase(slot);
+    return begin;
+  }
+  if (bytes > ARENA_BYTES - used_) throw std::bad_alloc();
+  used_ += bytes;
+  return arena_ + used_ - bytes;
+}
+
+void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string name, bool shared) {
+  if (bytes > ARENA_BYTES / 2) throw std::bad_alloc();
+  const std::lock_guard lock(mutex_);
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t body = round_up(std::max<std::size_t>(bytes, 1), ALIGNMENT);
+  const std::size_t open = round_up(body, page);  // the pages that can be touched
+  const std::size_t slot_bytes = round_up(open + 2 * GRANULE, GRANULE);
+  const std::uintptr_t slot = take_slot(slot_bytes);
+  const auto pages = reinterpret_cast<void*>(slot + GRANULE);
+  if (mprotect(pages, open, PROT_READ | PROT_WRITE) != 0) {
+    free_slots_.emplace(slot_bytes, slot);
+    throw std::bad_alloc();
+  }
+  std::memset(pages, POISON, open);
+
+  auto allocation = std::make_unique<Allocation>();
+  // The end lies as close to the inaccessible page behind it as the alignment allows.
+  allocation->begin = slot + GRANULE + open - body;
+  allocation->end = allocation->begin + bytes;
+  allocation->element_bytes = element_bytes;
+  allocation->name = std::move(name);
+  allocation->shared = shared;
+  allocation->serial = next_serial_++;
+  if (free_counters_.empty()) {
+    allocation->counter = counters_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    allocation->counter = free_counters_.back();
+    free_counters_.pop_back();
+  }
+  allocation->slot_begin = slot;
+  allocation->slot_bytes = slot_bytes;
+  poison_for_sanitizer(pages, open);
+  unpoison_for_sanitizer(reinterpret_cast<void*>(allocation->begin), bytes);
+  for (std::size_t granule = (slot - arena_) / GRANULE; granule < (slot - arena_ + slot_bytes) / GRANULE; ++granule)
+    owners_[granule].store(allocation.get(), std::memory_order_relaxed);
+  by_address_[allocation->begin] = allocation.get();
+  void* memory = reinterpret_cast<void*>(allocation->begin);
+  const uint64_t serial = allocation->serial;
+  allocations_[serial] = std::move(allocation);
+  return memory;
+}
+
+void Memory::release(void* memory) noexcept {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_address_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == by_address_.end()) return;
+  const Allocation& allocation = *found->second;
+  const std::uintptr_t slot = allocation.slot_begin;
+  unpoison_for_sanitizer(reinterpret_cast<void*>(slot), allocation.slot_bytes);
+  // Fresh, inaccessible pages: the memory goes back to the system, and a use after this is a fault.
+  mmap(reinterpret_cast<void*>(slot), allocation.slot_bytes, PROT_NONE,
+       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  for (std::size_t granule = (slot - arena_) / GRANULE; granule < (slot - arena_ + allocation.slot_bytes) / GRANULE;
+       ++granule)
+    owners_[granule].store(nullptr, std::memory_order_relaxed);
+  free_slots_.emplace(allocation.slot_bytes, slot);
+  free_counters_.push_back(allocation.counter);
+  const uint64_t serial = allocation.serial;
+  by_address_.erase(found);
+  allocations_.erase(serial);
+}
+
+bool Memory::slack_intact(const void* memory) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = by_address_.find(reinterpret_cast<std::uintptr_t>(memory));
+  if (found == by_address_.end()) return false;
+  const Allocation& allocation = *found->second;
+  const auto intact = [](std::uintptr_t begin, std::uintptr_t end) {
+    const ReadableForSanitizer readable(reinterpret_cast<void*>(begin), end - begin);
+    return std::all_of(reinterpret_cast<const unsigned char*>(begin), reinterpret_cast<const unsigned char*>(end),
+                       [](unsigned char byte) { return byte == POISON; });
+  };
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return intact(allocation.slot_begin + GRANULE, allocation.begin) &&
+         intact(allocation.end, round_up(std::max(allocation.end, allocation.begin + 1), page));
+}
+
+void Memory::add_traffic(const std::vector<Bytes>& traffic) {
+  for_each([&](Allocation& allocation) {
+    if (allocation.counter >= traffic.size()) return;
+    allocation.traffic.read += traffic[allocation.counter].read;
+    allocation.traffic.written += traffic[allocation.counter].written;
+  });
+}
+
+}  // namespace ladder::cpu_device

@@ -1,0 +1,487 @@
+#include "common/cpu_device/worker.hpp"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <new>
+#include <span>
+
+#include "common/cpu_device/sanitizers.hpp"
+
+namespace ladder::cpu_device {
+namespace {
+
+constexpr std::size_t STACK_BYTES = (ADDRESS_SANITIZER ? 256 : 64) << 10;
+// Wide enough that no frame steps over it: kernels are compiled with -fstack-clash-protection, which touches every page.
+constexpr std::size_t GUARD_BYTES = 64 << 10;
+constexpr std::size_t SIGNAL_STACK_BYTES = 1 << 20;  // the report reads debug information there
+constexpr int POISON = 0xff;
+constexpr uint64_t NOT_SENT = 0x7fc0dead7fc0dead;  // what a shuffle gives from a lane that does not take part: a NaN
+
+std::string index_text(uint3 index, dim3 size) {
+  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
+}
+
+std::string site_text(CallSite site) { return std::string(site.file) + ":" + std::to_string(site.line); }
+
+std::string mask_text(unsigned mask) {
+  char text[16];
+  std::snprintf(text, sizeof text, "0x%08x", mask);
+  return text;
+}
+
+// Hands out a stack that already exists and is never given back.
+struct ExistingStack {
+  char* bottom;
+  std::size_t bytes;
+  boost::context::stack_context allocate() {
+    boost::context::stack_context context;
+    context.size = bytes;
+    context.sp = bottom + bytes;
+    return context;
+  }
+  void deallocate(boost::context::stack_context&) noexcept {}
+};
+
+// A stack overflow lands in the guard. Nothing can go on from there, so the process ends, but it says why.
+void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
+  const auto address = static_cast<const char*>(info->si_addr);
+  std::string text;
+  if (worker && running.in_kernel) {
+    const Fiber* fiber = worker->current_fiber();
+    if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
+      text = "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
+             " KiB that the CPU device gives each thread\n  in " + worker->where_running() + "\n";
+    else if (const Allocation* near = Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)))
+      text = "out-of-bounds access of buffer '" + near->name + "', byte " +
+             std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) + " of " +
+             std::to_string(near->end - near->begin) + "\n  in " + worker->where_running() + "\n";
+  }
+  if (text.empty()) {  // not ours: let the default action tell it
+    signal(signal_number, SIG_DFL);
+    return;
+  }
+  std::fflush(stdout);
+  (void)!write(STDERR_FILENO, text.data(), text.size());
+  _exit(2);
+}
+
+}  // namespace
+
+Worker& this_worker() {
+  static thread_local std::unique_ptr<Worker> owner;
+  if (!owner) {
+    owner = std::make_unique<Worker>();
+    worker = owner.get();
+  }
+  return *owner;
+}
+
+Worker::Worker() : memory_(Memory::instance()) {
+  if (checks_accesses()) {
+    segment_ = thread_local_segment();
+    places_ = segment_places();
+    array_serial_.resize(shared_arrays().size());
+  }
+  if constexpr (!ADDRESS_SANITIZER) {  // it reports these faults itself
+    signal_stack_ = std::make_unique<char[]>(SIGNAL_STACK_BYTES);
+    stack_t stack{};
+    stack.ss_sp = signal_stack_.get();
+    stack.ss_size = SIGNAL_STACK_BYTES;
+    sigaltstack(&stack, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = on_segmentation_fault;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    sigaction(SIGSEGV, &action, nullptr);
+  }
+}
+
+Worker::~Worker() {
+  if (dynamic_) memory_.release(dynamic_);
+  for (Fiber& fiber : fibers_) munmap(fiber.mapping, fiber.mapping_bytes);
+  if (signal_stack_) {
+    stack_t none{};
+    none.ss_flags = SS_DISABLE;
+    sigaltstack(&none, nullptr);
+  }
+  worker = nullptr;
+}
+
+// ---- fibers
+
+Fiber& Worker::idle_fiber() {
+  if (!idle_.empty()) {
+    Fiber& fiber = *idle_.back();
+    idle_.pop_back();
+    return fiber;
+  }
+  void* mapping = mmap(nullptr, GUARD_BYTES + STACK_BYTES, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (mapping == MAP_FAILED || mprotect(mapping, GUARD_BYTES, PROT_NONE) != 0) {
+    std::fputs("CPU device: the system gives no memory for the stacks of a block's threads\n", stderr);
+    _exit(2);
+  }
+  Fiber& fiber = fibers_.emplace_back();
+  fiber.mapping = static_cast<char*>(mapping);
+  fiber.mapping_bytes = GUARD_BYTES + STACK_BYTES;
+  fiber.bottom = fiber.mapping + GUARD_BYTES;
+  // Stacks that all ended at the same offset in a page would compete for the same few sets of the cache.
+  fiber.bytes = STACK_BYTES - fibers_.size() * 5 % 61 * 64;
+  start(fiber);
+  return fiber;
+}
+
+// Gives the fiber a fresh context on its stack. Whatever lay there is forgotten, not unwound.
+void Worker::start(Fiber& fiber) {
+  const ExistingStack stack{fiber.mapping + GUARD_BYTES, fiber.bytes};
+  unpoison_for_sanitizer(stack.bottom, stack.bytes);
+  boost::context::stack_context place = ExistingStack(stack).allocate();
+  std::construct_at(&fiber.context.value, std::allocator_arg, boost::context::preallocated(place.sp, place.size, place),
+                    stack, [this](boost::context::fiber&& from) {
+                      enter_stack(nullptr, &main_.bottom, &main_.bytes);
+                      previous_->context.value = std::move(from);
+                      fiber_body();
+                      return boost::context::fiber{};
+                    });
+  fiber.sanitizer_stack = nullptr;
+}
+
+void Worker::fiber_body() {
+  for (;;) {
+    job_->grid.run_threads(job_->grid.call);
+    idle_.push_back(current_);
+    switch_to(running.ready != 0 ? *waits_[pop_ready()].fiber : main_);
+  }
+}
+
+void Worker::switch_to(Fiber& fiber) {
+  Fiber& from = *current_;
+  previous_ = &from;
+  current_ = &fiber;
+  leave_stack(&from.sanitizer_stack, fiber.bottom, fiber.bytes);
+  boost::context::fiber back = std::move(fiber.context.value).resume();
+  // Here again, perhaps from another fiber than the one left for.
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  enter_stack(from.sanitizer_stack, &bottom, &bytes);
+  previous_->context.value = std::move(back);
+}
+
+void Worker::push_ready(uint32_t thread) {
+  waits_[thread].name = nullptr;
+  ready_[(ready_head_ + running.ready++) % ready_.size()] = static_cast<uint16_t>(thread);
+}
+uint32_t Worker::pop_ready() {
+  --running.ready;
+  return ready_[ready_head_++ % ready_.size()];
+}
+
+// Lets another thread of the block run: one that may go on, else a fresh one. Nobody left: back to run_block.
+void Worker::go_on() {
+  Fiber& next = running.ready != 0                        ? *waits_[pop_ready()].fiber
+                : running.started != running.threads ? idle_fiber()
+                                                     : main_;
+  if (&next != current_) switch_to(next);
+}
+
+// The running thread has registered in waits_; returns when somebody has pushed it as ready and its turn has come.
+void Worker::wait() {
+  const uint32_t thread = running.thread;
+  go_on();
+  running.thread = thread;
+  threadIdx = indices_[thread];
+}
+
+// ---- barriers and warp functions
+
+void Worker::block_barrier(CallSite site) {
+  const uint32_t thread = running.thread;
+  if (!at_barrier_.empty()) {
+    const Wait& first = waits_[at_barrier_.front()];
+    if (first.site.line != site.line || std::strcmp(first.site.file, site.file) != 0)
+      fault("divergent barrier: thread " + index_text(indices_[at_barrier_.front()], shape_) +
+                " waits in __syncthreads at " + site_text(first.site) +
+                ", and this thread comes to another; all threads of a block must reach the same one",
+            site);
+  }
+  waits_[thread] = {current_, "__syncthreads", site};
+  at_barrier_.push_back(static_cast<uint16_t>(thread));
+  const bool lax = job_->returned_threads == ReturnedThreads::lax;
+  if (lax && at_barrier_.size() == 1) ++running.collectives;
+  if (at_barrier_.size() + (lax ? running.done : 0) == running.threads) release_block_barrier();
+  wait();
+}
+
+void Worker::release_block_barrier() {
+  if (job_->returned_threads == ReturnedThreads::lax) --running.collectives;
+  for (uint16_t thread : at_barrier_) push_ready(thread);
+  at_barrier_.clear();
+}
+
+void Worker::warp_collective(unsigned mask, Collective collective, const char* name, CallSite site) {
+  const uint32_t thread = running.thread, lane = thread % 32;
+  Warp& warp = warps_[thread / 32];
+  const unsigned bit = 1u << lane;
+  if ((mask & bit) == 0)
+    fault(std::string(name) + ": lane " + std::to_string(lane) + " calls it, but is not in its mask " + mask_text(mask),
+            site);
+  std::size_t index = warp.groups.size();
+  for (std::size_t i = 0; i < warp.groups.size(); ++i) {
+    const Group& group = warp.groups[i];
+    if (group.mask == mask && group.collective == collective && std::strcmp(group.name, name) == 0 &&
+        (group.arrived & bit) == 0)
+      index = i;
+    else if ((group.mask & mask) != 0)
+      fault("divergent warp: lane " + std::to_string(lane) + " calls " + name + " with mask " + mask_text(mask) +
+                " while lane " + std::to_string(std::countr_zero(group.arrived)) + " of its warp waits in " + group.name +
+                " with mask " + mask_text(group.mask),
+            site);
+  }
+  if (index == warp.groups.size()) {
+    warp.groups.push_back({mask, 0, collective, name});
+    ++running.collectives;
+  }
+  warp.groups[index].arrived |= bit;
+  waits_[thread] = {current_, name, site};
+  if (complete(thread / 32, warp.groups[index])) release_group(thread / 32, index);
+  wait();
+}
+
+// Lanes that have returned are not waited for (CUDA C++ Programming Guide: all non-exited threads named in the mask).
+bool Worker::complete(uint32_t warp, const Group& group) const {
+  return (group.mask & warps_[warp].present & ~running.returned_lanes[warp] & ~group.arrived) == 0;
+}
+
+void Worker::release_group(uint32_t index, std::size_t group_index) {
+  Warp& warp = warps_[index];
+  const Group group = warp.groups[group_index];
+  warp.groups.erase(warp.groups.begin() + static_cast<std::ptrdiff_t>(group_index));
+  --running.collectives;
+  if (group.collective == Collective::shuffle) {
+    std::array<uint64_t, 32> posted;
+    for (std::size_t lane = 0; lane < 32; ++lane)
+      posted[lane] = group.arrived >> lane & 1 ? warp.mailboxes[lane].value : NOT_SENT;
+    for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1) {
+      Mailbox& box = warp.mailboxes[static_cast<std::size_t>(std::countr_zero(lanes))];
+      box.value = posted[static_cast<std::size_t>(box.source_lane)];
+    }
+  } else if (group.collective == Collective::ballot) {
+    uint64_t ballot = 0;
+    for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1) {
+      const int lane = std::countr_zero(lanes);
+      ballot |= warp.mailboxes[static_cast<std::size_t>(lane)].value << lane;
+    }
+    for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1)
+      warp.mailboxes[static_cast<std::size_t>(std::countr_zero(lanes))].value = ballot;
+  }
+  for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1)
+    push_ready(index * 32 + static_cast<uint32_t>(std::countr_zero(lanes)));
+}
+
+void Worker::thread_returned() {
+  const uint32_t index = running.thread / 32;
+  for (std::size_t i = 0; i < warps_[index].groups.size(); ++i)
+    if (complete(index, warps_[index].groups[i])) {
+      release_group(index, i);
+      break;
+    }
+  if (job_->returned_threads == ReturnedThreads::lax && !at_barrier_.empty() &&
+      at_barrier_.size() + running.done == running.threads)
+    release_block_barrier();
+}
+
+// ---- blocks
+
+void Worker::run(Job& job) {
+  job_ = &job;
+  const Grid& grid = job.grid;
+  traffic_.assign(memory_.counters(), {});
+  if (dynamic_bytes_ != grid.shared_bytes) {  // an exact size, so that one byte too far is seen
+    if (dynamic_) memory_.release(dynamic_);
+    dynamic_ = grid.shared_bytes == 0 ? nullptr : memory_.allocate(grid.shared_bytes, 1, "dynamic shared memory", true);
+    dynamic_bytes_ = grid.shared_bytes;
+    traffic_.resize(memory_.counters());
+  }
+  if (std::memcmp(&shape_, &grid.block, sizeof shape_) != 0) prepare_block();
+  blockDim = grid.block;
+  gridDim = grid.grid;
+  for (;;) {
+    const uint64_t first = job.next_block.fetch_add(job.chunk, std::memory_order_relaxed);
+    const uint64_t end = std::min(first + job.chunk, job.blocks);
+    for (uint64_t block = first; block < end; ++block) {
+      if (block >= job.fault_block.load(std::memory_order_relaxed)) break;
+      run_block(block);
+      if (fault_.empty()) continue;
+      const std::lock_guard lock(job.mutex);
+      if (block < job.fault_block) {
+        job.fault_block = block;
+        job.fault = std::move(fault_);
+      }
+      fault_.clear();
+    }
+    if (end >= job.blocks || end >= job.fault_block.load(std::memory_order_relaxed)) break;
+  }
+  if (checks_accesses()) memory_.add_traffic(traffic_);
+  job_ = nullptr;
+}
+
+void Worker::prepare_block() {
+  shape_ = job_->grid.block;
+  const uint32_t threads = shape_.x * shape_.y * shape_.z;
+  indices_.resize(threads);
+  for (uint32_t i = 0; i < threads; ++i) indices_[i] = {i % shape_.x, i / shape_.x % shape_.y, i / shape_.x / shape_.y};
+  waits_.assign(threads, {});
+  warps_.resize((threads + 31) / 32);
+  for (uint32_t warp = 0; warp < warps_.size(); ++warp) {
+    const uint32_t lanes = std::min(32u, threads - warp * 32);
+    warps_[warp].present = lanes == 32 ? ~0u : (1u << lanes) - 1;
+  }
+  at_barrier_.reserve(threads);
+}
+
+void Worker::run_block(uint64_t block) {
+  block_ = block;
+  ++block_serial_;
+  const dim3 grid = job_->grid.grid;
+  blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
+              static_cast<unsigned>(block / grid.x / grid.y)};
+  static_bytes_ = 0;
+  if (checks_accesses() && dynamic_) std::memset(dynamic_, POISON, dynamic_bytes_);
+  running.threads = static_cast<uint32_t>(indices_.size());
+  running.started = running.ready = running.done = running.collectives = 0;
+  running.indices = indices_.data();
+  std::fill_n(running.returned_lanes, warps_.size(), 0u);
+  switch_to(idle_fiber());
+  if (!fault_record_.what.empty())
+    fault_ = describe_fault();
+  else if (running.done != running.threads)
+    fault_ = describe_deadlock();
+  if (!fault_.empty()) reset_after_fault();
+}
+
+void Worker::reset_after_fault() {
+  fault_record_ = {};
+  for (Warp& warp : warps_) warp.groups.clear();
+  for (Wait& wait : waits_) wait.name = nullptr;
+  at_barrier_.clear();
+  idle_.clear();
+  for (Fiber& fiber : fibers_) {
+    start(fiber);
+    idle_.push_back(&fiber);
+  }
+}
+
+void Worker::fault(std::string what, CallSite place) {
+  fault_record_ = {std::move(what), place};
+  abandon();
+}
+void Worker::fault(std::string what, const void* return_address) {
+  fault_record_ = {std::move(what), {}, return_address};
+  abandon();
+}
+void Worker::index_out_of_bounds(const char* type, std::ptrdiff_t index, CallSite place) {
+  fault_record_ = {"index " + std::to_string(index), place, nullptr, type};
+  abandon();
+}
+
+// Leaves the fiber for good.
+void Worker::abandon() {
+  switch_to(main_);
+  __builtin_unreachable();
+}
+
+std::string Worker::describe_block() const {
+  return "kernel " + function_name(job_->grid.kernel) + ", block " + index_text(blockIdx, job_->grid.grid);
+}
+std::string Worker::where_running() const {
+  return describe_block() + ", thread " + index_text(indices_[running.thread], shape_);
+}
+std::string Worker::describe_fault() const {
+  const Fault& record = fault_record_;
+  const std::string what = record.array_type.empty() ? record.what : describe_array(record.array_type, record.what);
+  return what + "\n  in " + where_running() + ", at " +
+         (record.return_address ? source_line(record.return_address) : site_text(record.place));
+}
+
+// The compiler knows the type of the array, "'float [3]'", and not its name. Of the running kernel's shared arrays,
+// usually one alone fits the extents.
+std::string Worker::describe_array(const std::string& type, const std::string& index) const {
+  std::size_t elements = 1, first_extent = 0;
+  for (std::size_t open = type.find('['); open != std::string::npos; open = type.find('[', open + 1)) {
+    const std::size_t extent = std::strtoull(type.c_str() + open + 1, nullptr, 10);
+    if (first_extent == 0) first_extent = extent;
+    elements *= extent;
+  }
+  const std::string kernel = function_name(job_->grid.kernel);
+  std::string names;
+  for (const SharedArray& array : shared_arrays())
+    if (array.function == kernel && elements != 0 && array.bytes % elements == 0)
+      names += (names.empty() ? "'" : " or '") + array.name + "'";
+  return "out-of-bounds index into " + (names.empty() ? "array" : "shared array " + names) + " of type " + type + ": " +
+         index + ", size " + std::to_string(first_extent);
+}
+
+std::string Worker::describe_deadlock() const {
+  std::map<std::string, std::vector<uint32_t>> groups;
+  for (uint32_t thread = 0; thread < running.threads; ++thread) {
+    const Wait& wait = waits_[thread];
+    groups[wait.name ? std::string("in ") + wait.name + " at " + site_text(wait.site) : ""].push_back(thread);
+  }
+  std::string text = "barrier that not all threads reach: no thread of the block can go on";
+  for (const auto& [place, threads] : groups) {
+    const bool one = threads.size() == 1;
+    text += "\n    " + std::to_string(threads.size()) + (one ? " thread " : " threads ");
+    text += place.empty() ? (one ? "has returned from the kernel" : "have returned from the kernel")
+                          : (one ? "waits " : "wait ") + place;
+    text += (one ? ": " : ": first ") + index_text(indices_[threads.front()], shape_);
+    if (!one) text += ", last " + index_text(indices_[threads.back()], shape_);
+  }
+  return text + "\n  in " + describe_block();
+}
+
+// ---- what kernels call
+
+namespace {
+
+// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker may
+// have kept the copies that call the device.
+struct OutsideKernel {
+  OutsideKernel() { running.in_kernel = false; }
+  ~OutsideKernel() { running.in_kernel = true; }
+};
+
+}  // namespace
+
+void block_barrier(CallSite site) {
+  const OutsideKernel outside;
+  worker->block_barrier(site);
+}
+void warp_barrier(unsigned mask, CallSite site) {
+  const OutsideKernel outside;
+  worker->warp_collective(mask, Worker::Collective::barrier, "__syncwarp", site);
+}
+uint64_t warp_shuffle(unsigned mask, uint64_t value, int source_lane, const char* name, CallSite site) {
+  const OutsideKernel outside;
+  worker->mailbox() = {value, source_lane};
+  worker->warp_collective(mask, Worker::Collective::shuffle, name, site);
+  return worker->mailbox().value;
+}
+unsigned warp_ballot(unsigned mask, bool predicate, const char* name, CallSite site) {
+  const OutsideKernel outside;
+  worker->mailbox() = {predicate, 0};
+  worker->warp_collective(mask, Worker::Collective::ballot, name, site);
+  return static_cast<unsigned>(worker->mailbox().value);
+}
+void thread_returned() { worker->thread_returned(); }
+int lane() { return static_cast<int>(running.thread % 32); }
+void* dynamic_shared_memory() { return worker->dynamic_shared(); }
+
+}  // namespace ladder::cpu_device

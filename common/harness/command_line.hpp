@@ -1,0 +1,36 @@
+// The options of a rung's program. A wrong one is refused in one line, before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace ladder {
+/// A variable holds its default when its option is added, and must outlive parse(). Ranges include both ends.
+class CommandLine {
+ public:
+  CommandLine(const std::string& name, const std::string& summary);
+  ~CommandLine();
+  const std::string& name() const { return name_; }
+  void integer(const char* option, int64_t& value, const char* help, const char* unit, int64_t lowest, int64_t highest);
+  void real(const char* option, double& value, const char* help, double lowest, double highest);
+  void flag(const char* option, bool& value, const char* help);
+  void choice(const char* option, std::string& value, const char* help, const std::vector<std::string>& choices);
+  /// The status to exit with, or nothing when the program should run: 0 after --help; 2 after one line on stderr that
+  /// names the option, the value and what it must be.
+  std::optional<int> parse(int argc, const char* const* argv);
+
+ private:
+  std::string name_;
+  std::unique_ptr<CLI::App> app_;
+};
+
+/// Prints "NAME: error: TEXT" on stderr, in one line: line breaks in the text become "; ".
+void print_error(const std::string& name, const std::string& text);
+}  // namespace ladder

@@ -1,0 +1,48 @@
+#include <cstring>
+
+#include "common/cpu_device/control.hpp"
+#include "common/harness/device.hpp"
+
+namespace ladder {
+
+std::optional<std::string> device_missing() { return std::nullopt; }
+
+std::string device_description() {
+  const unsigned workers = cpu_device::workers();
+  return "CPU device (limits of " + std::string(cpu_device::device_model()) + ", " + std::to_string(workers) +
+         (workers == 1 ? " worker, " : " workers, ") + (device_checks() ? "checked)" : "unchecked)");
+}
+
+bool device_checks() { return cpu_device::checks_accesses(); }
+
+void device_synchronize() {}  // a launch returns when its kernel has ended
+
+void* device_allocate(std::size_t bytes, std::size_t element_bytes, const std::string& name) {
+  return cpu_device::allocate(bytes, element_bytes, name);
+}
+void device_free(void* memory) noexcept { cpu_device::release(memory); }
+bool device_guards_intact(const void* memory) { return cpu_device::slack_intact(memory); }
+
+void copy_to_device(void* device, const void* host, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(device, host, bytes);
+}
+void copy_from_device(void* host, const void* device, std::size_t bytes) {
+  if (bytes != 0) std::memcpy(host, device, bytes);
+}
+
+void reset_launches() { cpu_device::reset_counters(); }
+Launches read_launches() {
+  Launches launches;
+  launches.kernels = static_cast<int64_t>(cpu_device::kernels_launched());
+  if (device_checks())
+    for (const auto& buffer : cpu_device::traffic())
+      launches.traffic.push_back(
+          {buffer.name, static_cast<int64_t>(buffer.bytes_read), static_cast<int64_t>(buffer.bytes_written)});
+  return launches;
+}
+
+// A CPU device's stream is a name only.
+Stream::Stream() : stream_(nullptr) {}
+void Stream::Destroy::operator()(cudaStream_t) const noexcept {}
+
+}  // namespace ladder

@@ -1,0 +1,23 @@
+// The frame of a rung's main.
+#pragma once
+
+#include <stdexcept>
+
+#include "common/harness/command_line.hpp"
+#include "common/harness/device.hpp"
+
+namespace ladder {
+/// Parses the options, then returns what `body` returns, a Report's exit_status(). A missing device and whatever is
+/// thrown end in one line on stderr and status 2. --help needs no device.
+template <class Body>
+int run_program(CommandLine& command_line, int argc, const char* const* argv, Body&& body) {
+  try {
+    if (const auto status = command_line.parse(argc, argv)) return *status;
+    if (const auto reason = device_missing()) throw std::runtime_error(*reason);
+    return body();
+  } catch (const std::exception& error) {
+    print_error(command_line.name(), error.what());
+    return 2;
+  }
+}
+}  // namespace ladder

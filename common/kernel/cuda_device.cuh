@@ -1,0 +1,74 @@
+// The GPU side of the vocabulary: what `launch` and dynamic shared memory are when nvcc compiles a kernel.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+
+#include "common/kernel/error.hpp"
+#include "common/kernel/launch_limits.hpp"
+
+namespace ladder {
+
+/// Throws KernelFault with the call and CUDA's own words unless `status` is success. Clears the error first where CUDA
+/// allows it, so that a later call is not blamed.
+inline void check_cuda(cudaError_t status, const std::string& call) {
+  if (status == cudaSuccess) return;
+  (void)cudaGetLastError();
+  throw KernelFault(call + ": " + cudaGetErrorName(status) + " (" + cudaGetErrorString(status) + ")");
+}
+
+/// The dynamic shared memory, in bytes, that one block may have on the current device.
+inline std::size_t shared_memory_limit() {
+  int device = 0, bytes = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "cudaDeviceGetAttribute");
+  return static_cast<std::size_t>(bytes);
+}
+
+/// Kernels launched by this host thread so far.
+inline thread_local long long kernels_launched = 0;
+
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with every result checked. Opts in to shared memory
+/// above 48 KiB. Throws LaunchRefused, before anything runs, when the device does not take the launch; the next launch
+/// is then clean. What goes wrong inside the kernel is only known when the stream is synchronized.
+template <class... Parameters, class... Arguments>
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
+            Arguments&&... arguments) {
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "launch: as many arguments as the kernel has parameters");
+  const auto function = reinterpret_cast<const void*>(kernel);
+  const auto name = [&] {
+    const char* mangled = nullptr;
+    return cudaFuncGetName(&mangled, function) == cudaSuccess && mangled ? std::string(mangled) : std::string("kernel");
+  };
+  const std::size_t limit = shared_memory_limit();
+  if (shared_bytes > limit || uint64_t{block.x} * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535)
+    check_launch(name(), grid, block, shared_bytes, limit);
+  check_launch("kernel", grid, block, shared_bytes, limit);
+  if (shared_bytes > STATIC_SHARED_BYTES)
+    check_cuda(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+               "cudaFuncSetAttribute");
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  if (status != cudaSuccess) {
+    (void)cudaGetLastError();
+    throw LaunchRefused("launch of " + name() + ": " + cudaGetErrorName(status) + " (" + cudaGetErrorString(status) + ")");
+  }
+  ++kernels_launched;
+}
+
+/// The block's dynamic shared memory as an array of T. CUDA's own `extern __shared__ T name[]` cannot stand in a
+/// template under two types of T.
+template <class T>
+__device__ T* dynamic_shared() {
+  extern __shared__ __align__(16) unsigned char ladder_dynamic_shared[];
+  return reinterpret_cast<T*>(ladder_dynamic_shared);
+}
+
+}  // namespace ladder

@@ -1,0 +1,15 @@
+// The main of every test program. Without a device there is nothing to test, and that is not a pass: 77 is "skipped".
+#define DOCTEST_CONFIG_IMPLEMENT
+#include <doctest/doctest.h>
+
+#include <cstdio>
+
+#include "common/harness/device.hpp"
+
+int main(int argc, char** argv) {
+  if (const auto reason = ladder::device_missing()) {
+    std::printf("skipped: %s\n", reason->c_str());
+    return 77;
+  }
+  return doctest::Context(argc, argv).run();
+}
