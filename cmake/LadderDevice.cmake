@@ -98,7 +98,8 @@ if(LADDER_DEVICE STREQUAL "cpu")
     else()
       # clang leaves out a read before a write of the same cell, unless told otherwise.
       target_compile_options(ladder_kernel_flags INTERFACE
-        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1")
+        "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
+        -gdwarf-aranges)  # without this index libdw does not find the line of an address
     endif()
   endif()
 endif()
