@@ -11,5 +11,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: %s\n", reason->c_str());
     return 77;
   }
-  return doctest::Context(argc, argv).run();
+  const int status = doctest::Context(argc, argv).run();
+  std::printf("%lld kernels launched\n", static_cast<long long>(ladder::total_launches()));
+  return status;
 }

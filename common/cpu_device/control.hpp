@@ -38,16 +38,16 @@ void release(void* memory) noexcept;
 /// False when the bytes between the end of this memory and the inaccessible page behind it were written.
 bool slack_intact(const void* memory);
 
-/// Bytes that kernels have read from and written to one allocation since reset_counters().
+/// Bytes that kernels have read from and written to one allocation since reset_traffic().
 struct BufferTraffic {
   std::string name;
   uint64_t bytes_read, bytes_written;
 };
 /// One entry per live allocation, in order of allocation. All zero in a build that does not check accesses.
 std::vector<BufferTraffic> traffic();
-/// Kernels launched since reset_counters().
+void reset_traffic();
+/// Kernels launched so far.
 uint64_t kernels_launched();
-void reset_counters();
 
 }  // namespace cpu_device
 }  // namespace ladder

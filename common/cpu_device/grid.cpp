@@ -112,18 +112,13 @@ std::vector<BufferTraffic> traffic() {
   return all;
 }
 uint64_t kernels_launched() { return launches; }
-void reset_counters() {
-  launches = 0;
+void reset_traffic() {
   Memory::instance().for_each([](Allocation& allocation) { allocation.traffic = {}; });
 }
 
 void run_grid(const Grid& grid) {
   const std::size_t limit = shared_memory_limit();
-  try {
-    check_launch("kernel", grid.grid, grid.block, grid.shared_bytes, limit);
-  } catch (const LaunchRefused&) {  // once more, with the kernel's name: finding it costs more than a small launch
-    check_launch(function_name(grid.kernel), grid.grid, grid.block, grid.shared_bytes, limit);
-  }
+  check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
   static Pool pool;
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);

@@ -55,6 +55,7 @@ struct Launches {
 
 void reset_launches();
 Launches read_launches();
+int64_t total_launches();  // kernels since the program began
 
 /// What `body` launched and moved. Only a device that checks can count: elsewhere kernels is counted and traffic empty.
 /// Launches of other host threads would be counted too.

@@ -1,6 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <new>
 #include <vector>
 
@@ -11,7 +12,14 @@ namespace ladder {
 namespace {
 
 constexpr int POISON = 0xff;
-constexpr std::size_t GUARD_BYTES = 256;  // keeps the alignment of cudaMalloc
+
+// 256 keeps the alignment of cudaMalloc. With LADDER_BARE_BUFFERS set there are no guards and no poison: compute-sanitizer
+// then knows the exact bounds, and which cells nobody wrote.
+bool bare_buffers() {
+  static const bool bare = std::getenv("LADDER_BARE_BUFFERS") != nullptr;
+  return bare;
+}
+std::size_t guard_bytes() { return bare_buffers() ? 0 : 256; }
 
 struct Header {  // stands in host memory; found again by the address that the user has
   unsigned char* begin;
@@ -46,12 +54,12 @@ void device_synchronize() { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynch
 
 void* device_allocate(std::size_t bytes, std::size_t, const std::string&) {
   void* memory = nullptr;
-  if (cudaMalloc(&memory, bytes + 2 * GUARD_BYTES) != cudaSuccess) {
+  if (cudaMalloc(&memory, bytes + 2 * guard_bytes()) != cudaSuccess) {
     (void)cudaGetLastError();
     throw std::bad_alloc();
   }
-  check_cuda(cudaMemset(memory, POISON, bytes + 2 * GUARD_BYTES), "cudaMemset");
-  unsigned char* const begin = static_cast<unsigned char*>(memory) + GUARD_BYTES;
+  if (!bare_buffers()) check_cuda(cudaMemset(memory, POISON, bytes + 2 * guard_bytes()), "cudaMemset");
+  unsigned char* const begin = static_cast<unsigned char*>(memory) + guard_bytes();
   allocations().push_back({begin, bytes});
   return begin;
 }
@@ -59,18 +67,18 @@ void* device_allocate(std::size_t bytes, std::size_t, const std::string&) {
 void device_free(void* memory) noexcept {
   if (!memory) return;
   std::erase_if(allocations(), [&](const Header& header) { return header.begin == memory; });
-  (void)cudaFree(static_cast<unsigned char*>(memory) - GUARD_BYTES);
+  (void)cudaFree(static_cast<unsigned char*>(memory) - guard_bytes());
 }
 
 bool device_guards_intact(const void* memory) {
   const auto found = std::ranges::find(allocations(), memory, &Header::begin);
   if (found == allocations().end()) return false;
   const auto intact = [](const unsigned char* begin) {
-    std::vector<unsigned char> guard(GUARD_BYTES);
-    copy_from_device(guard.data(), begin, GUARD_BYTES);
+    std::vector<unsigned char> guard(guard_bytes());
+    copy_from_device(guard.data(), begin, guard_bytes());
     return std::ranges::all_of(guard, [](unsigned char byte) { return byte == POISON; });
   };
-  return intact(found->begin - GUARD_BYTES) && intact(found->begin + found->bytes);
+  return intact(found->begin - guard_bytes()) && intact(found->begin + found->bytes);
 }
 
 void copy_to_device(void* device, const void* host, std::size_t bytes) {
@@ -80,8 +88,10 @@ void copy_from_device(void* host, const void* device, std::size_t bytes) {
   if (bytes != 0) check_cuda(cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost), "cudaMemcpy from the device");
 }
 
-void reset_launches() { kernels_launched = 0; }
-Launches read_launches() { return {kernels_launched, {}}; }
+static int64_t counted_from = 0;
+void reset_launches() { counted_from = kernels_launched; }
+Launches read_launches() { return {kernels_launched - counted_from, {}}; }
+int64_t total_launches() { return kernels_launched; }
 
 Stream::Stream() {
   cudaStream_t stream = nullptr;

@@ -3,7 +3,9 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -28,8 +30,8 @@ inline std::size_t shared_memory_limit() {
   return static_cast<std::size_t>(bytes);
 }
 
-/// Kernels launched by this host thread so far.
-inline thread_local long long kernels_launched = 0;
+/// Kernels launched by this program so far.
+inline std::atomic<int64_t> kernels_launched{0};
 
 /// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with every result checked. Opts in to shared memory
 /// above 48 KiB. Throws LaunchRefused, before anything runs, when the device does not take the launch; the next launch
@@ -43,10 +45,7 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
     const char* mangled = nullptr;
     return cudaFuncGetName(&mangled, function) == cudaSuccess && mangled ? std::string(mangled) : std::string("kernel");
   };
-  const std::size_t limit = shared_memory_limit();
-  if (shared_bytes > limit || uint64_t{block.x} * block.y * block.z > 1024 || grid.y > 65535 || grid.z > 65535)
-    check_launch(name(), grid, block, shared_bytes, limit);
-  check_launch("kernel", grid, block, shared_bytes, limit);
+  check_launch(name, grid, block, shared_bytes, shared_memory_limit());
   if (shared_bytes > STATIC_SHARED_BYTES)
     check_cuda(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
                "cudaFuncSetAttribute");

@@ -25,12 +25,13 @@ inline constexpr std::array<DeviceModel, 5> DEVICE_MODELS{{{"sm_75", 64 * 1024},
 inline constexpr std::size_t STATIC_SHARED_BYTES = 48 * 1024;  // all __shared__ arrays of a kernel together
 
 /// Throws LaunchRefused when no GPU, or not one with `shared_limit` bytes of shared memory per block, takes this launch.
-template <class Dim3>
-void check_launch(const std::string& kernel, const Dim3& grid, const Dim3& block, std::size_t shared_bytes,
+/// `kernel_name` is called only then: finding a name costs more than a small launch.
+template <class Name, class Dim3>
+void check_launch(const Name& kernel_name, const Dim3& grid, const Dim3& block, std::size_t shared_bytes,
                   std::size_t shared_limit) {
   const auto require = [&](const std::string& argument, uint64_t value, uint64_t lowest, uint64_t highest) {
     if (value < lowest || value > highest)
-      throw LaunchRefused("launch of " + kernel + ": " + argument + " is " + std::to_string(value) + ", must be " +
+      throw LaunchRefused("launch of " + kernel_name() + ": " + argument + " is " + std::to_string(value) + ", must be " +
                           (value < lowest ? "at least " + std::to_string(lowest) : "at most " + std::to_string(highest)));
   };
   require("grid.x", grid.x, 1, 2147483647);

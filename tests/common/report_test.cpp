@@ -99,6 +99,11 @@ TEST_CASE("paragraphs and the lesson stand apart") {
         }) == "\nOne thing, then another.\n\nLesson: Test the shape you did not think of.\n");
 }
 
+TEST_CASE("a quotation keeps its lines") {
+  CHECK(printed([](Report& report) { report.quote("out of bounds\n  block 3"); }) ==
+        "    | out of bounds\n    |   block 3\n");
+}
+
 TEST_CASE("no line is wider than 100 columns, and no word is lost") {
   CHECK_PROPERTY([] {
     const auto lengths = *rc::gen::container<std::vector<std::size_t>>(rc::gen::inRange<std::size_t>(1, 40));
