@@ -35,6 +35,13 @@ TEST_CASE("BC-028: no width is refused, and each is cut off at 1024") {
   }
 }
 
+#ifdef __CUDACC__  // The CPU device would need half a minute for so many blocks of 256 threads. Rung 04 has the same
+                   // line.
+TEST_CASE("BC-029: more rows than a grid has in y or z") {
+  CHECK(listing(failing_shapes(SOFTMAX, {{65'535, 3}, {65'536, 3}, {70'000, 3}})) == "");
+}
+#endif
+
 TEST_CASE("at 2000 columns the call succeeds, and moves 8 bytes for each of the first 1024") {
   const Buffer<float> input("input", normal(4 * 2000, 1)), output("output", 4 * 2000);
   const Launches launches = count_launches([&] { step03::softmax(input.view(4, 2000), output.view(4, 2000)); });

@@ -61,6 +61,10 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("BC-029: more rows than a grid has in y or z") {
+  CHECK(listing(failing_shapes(SOFTMAX, {{65'535, 3}, {65'536, 3}, {70'000, 3}})) == "");
+}
+
 TEST_CASE("one launch reads each element once and writes it once: 2MN of 4 bytes") {
   for (const auto& [rows, columns] : {Shape{4, 5}, Shape{3, 1024}, Shape{3, 2000}, Shape{2, 32768}}) {
     const Buffer<float> input("input", normal(rows * columns, 1)), output("output", rows * columns);
