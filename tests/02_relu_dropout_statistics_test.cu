@@ -76,14 +76,14 @@ TEST_CASE("BC-016: the rate is p, and survivors are 1 / (1 - p) in fp32") {
   };
   for (const Variant& variant : VARIANTS)
     for (int64_t n : {100'000, 1'048'576})
-      for (const auto [p, survivor] :
-           {Row{0.1f, 1.11111116f}, {0.3f, 1.42857146f}, {0.5f, 2.0f}, {0.9f, 9.99999809f}}) {
+      for (const Row& row : {Row{0.1f, 1.11111116f}, {0.3f, 1.42857146f}, {0.5f, 2.0f}, {0.9f, 9.99999809f}}) {
+        const float p = row.p;
         CAPTURE(variant.name);
         CAPTURE(n);
         CAPTURE(p);
         const std::vector<float> out = mask(variant.launch, n, p, 0);
         const int64_t zeros = std::count(out.begin(), out.end(), 0.0f);
-        CHECK(std::count(out.begin(), out.end(), survivor) == n - zeros);
+        CHECK(std::count(out.begin(), out.end(), row.survivor) == n - zeros);
         const double expected = static_cast<double>(n) * double{p};
         CHECK(std::abs(static_cast<double>(zeros) - expected) <= 5 * std::sqrt(expected * (1 - double{p})));
         if (n == 1'048'576 && p == 0.1f) CHECK(std::abs(zeros - 104'858) <= 1'536);
@@ -214,13 +214,14 @@ TEST_CASE("BC-021: in tails of 1 to 9 elements each has its own random word, the
       longest.push_back(previous);
     }
     for (std::size_t i = 0; i < LONGEST; ++i) {
-      const auto kept = std::count_if(longest.begin(), longest.end(), [&](const auto& out) { return out[i] == 2; });
-      const auto dropped = std::count_if(longest.begin(), longest.end(), [&](const auto& out) { return out[i] == 0; });
+      const auto kept = std::count_if(longest.begin(), longest.end(), [&](const auto& item) { return item[i] == 2; });
+      const auto dropped =
+          std::count_if(longest.begin(), longest.end(), [&](const auto& item) { return item[i] == 0; });
       CHECK(kept + dropped == SEEDS);
       CHECK(std::abs(kept - 500) <= 80);
       for (std::size_t j = 0; j < i; ++j) {
         const auto equal =
-            std::count_if(longest.begin(), longest.end(), [&](const auto& out) { return out[i] == out[j]; });
+            std::count_if(longest.begin(), longest.end(), [&](const auto& item) { return item[i] == item[j]; });
         CHECK(std::abs(equal - 500) <= 80);
       }
     }

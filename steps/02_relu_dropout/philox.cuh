@@ -20,7 +20,6 @@ namespace step02 {
 __host__ __device__ inline uint4 philox4x32_10(uint4 counter, uint2 key) {
   constexpr uint64_t MULTIPLIER_0 = 0xD2511F53, MULTIPLIER_1 = 0xCD9E8D57;  // odd; chosen by search for their avalanche
   constexpr uint32_t BUMP_0 = 0x9E3779B9, BUMP_1 = 0xBB67AE85;  // golden ratio and sqrt(3), fractions times 2^32
-#pragma unroll
   for (int round = 0; round < 10; ++round) {
     const uint64_t product_0 = MULTIPLIER_0 * counter.x;  // 32 x 32 = 64 bits, one instruction of the GPU
     const uint64_t product_1 = MULTIPLIER_1 * counter.z;

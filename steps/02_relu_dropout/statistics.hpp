@@ -45,7 +45,7 @@ inline double correlation(std::span<const float> a, std::span<const float> b, do
   for (std::size_t i = 0; i < pairs; ++i) {
     dropped_a += a[i] == 0;
     dropped_b += b[i] == 0;
-    dropped_both += (a[i] == 0) & (b[i] == 0);
+    dropped_both += a[i] == 0 && b[i] == 0;
   }
   // The mean of (a - p)(b - p), multiplied out. p is known, so that no mean has to be estimated.
   const auto n = static_cast<double>(pairs);
