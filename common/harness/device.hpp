@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "common/kernel/stream.hpp"
@@ -21,6 +22,10 @@ std::string device_description();
 
 /// True on the CPU device in its checked build: accesses are seen, counted and refused when they are out of bounds.
 bool device_checks();
+
+/// Takes on the limits of another architecture, one of DEVICE_MODELS, for the launches to come. Only the CPU device
+/// can: a GPU is what it is, and answers false.
+bool try_set_device_model(std::string_view name);
 
 /// Waits for all kernels. Throws KernelFault when one of them failed.
 void device_synchronize();

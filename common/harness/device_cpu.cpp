@@ -15,6 +15,11 @@ std::string device_description() {
 
 bool device_checks() { return cpu_device::checks_accesses(); }
 
+bool try_set_device_model(std::string_view name) {
+  cpu_device::set_device_model(name);
+  return true;
+}
+
 void device_synchronize() {}  // a launch returns when its kernel has ended
 
 void* device_allocate(std::size_t bytes, std::size_t element_bytes, const std::string& name) {

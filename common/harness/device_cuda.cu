@@ -50,6 +50,8 @@ std::string device_description() {
 
 bool device_checks() { return false; }
 
+bool try_set_device_model(std::string_view) { return false; }
+
 void device_synchronize() { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
 void* device_allocate(std::size_t bytes, std::size_t, const std::string&) {

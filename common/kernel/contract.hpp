@@ -109,4 +109,12 @@ void require_no_partial_overlap(const char* function, const std::string& output_
     refuse(function, output_name + ".data", "inside " + input_name, "apart from it, or the same view");
 }
 
+/// Refuses an output that shares memory with an input, the same view included: for a kernel that reads an input after it
+/// has begun to write. Memory is judged as above.
+template <class A, class B, int RANK>
+void require_no_overlap(const char* function, const std::string& output_name, const View<A, RANK>& output,
+                        const std::string& input_name, const View<B, RANK>& input) {
+  if (spans_overlap(output, input)) refuse(function, output_name + ".data", "inside " + input_name, "apart from it");
+}
+
 }  // namespace ladder

@@ -187,3 +187,13 @@ TEST_CASE("BC-010: an output may be its input exactly, or lie apart; nothing in 
   CHECK_REFUSED(require_no_partial_overlap("add", "out", x, "x", contiguous(memory + 1, 100)), refusal);
   CHECK_NOTHROW(require_no_partial_overlap("f", "out", Vector<float>{}, "x", Vector<float>{}));
 }
+
+TEST_CASE("an output that may not share memory with an input lies apart from it, or is empty") {
+  const auto x = contiguous(memory, 100);
+  const auto check = [&](const Vector<float>& out) { require_no_overlap("attention", "out", out, "q", x); };
+  CHECK_NOTHROW(check(contiguous(memory + 100, 100)));
+  CHECK_NOTHROW(check(contiguous(memory + 1, 0)));
+  const std::string refusal = "attention: out.data is inside q, must be apart from it";
+  CHECK_REFUSED(check(x), refusal);
+  CHECK_REFUSED(check(contiguous(memory + 99, 100)), refusal);
+}
