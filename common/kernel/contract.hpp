@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <string>
 
@@ -41,9 +43,14 @@ void require_view(const char* function, const std::string& name, const View<T, R
   if (view.span() > view.extent)
     refuse(function, name + ".extent", std::to_string(view.extent),
            "at least " + std::to_string(view.span()) + ", which its sizes and strides reach");
+  constexpr int64_t LARGEST = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<int64_t>(sizeof(T));
+  if (view.span() > LARGEST)  // from here on, byte counts fit in 64 bits
+    refuse(function, "the span of " + name, std::to_string(view.span()), "at most " + std::to_string(LARGEST));
   if (view.data == nullptr) refuse(function, name + ".data", "null", "a pointer to " + std::to_string(view.span()) + " elements");
-  if (reinterpret_cast<std::uintptr_t>(view.data) % sizeof(T) != 0)
-    refuse(function, name + ".data", "misaligned", "a multiple of " + std::to_string(sizeof(T)) + " bytes");
+  const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(view.data) % alignof(T);
+  if (off != 0)
+    refuse(function, name + ".data", std::to_string(off) + " bytes off its alignment",
+           "at a multiple of " + std::to_string(alignof(T)) + " bytes");
 }
 
 /// Refuses unless both views have the same shape.

@@ -61,7 +61,8 @@ View<T, sizeof...(Sizes)> contiguous(T* data, Sizes... sizes) {
   int64_t stride = 1;
   for (int axis = static_cast<int>(sizeof...(Sizes)) - 1; axis >= 0; --axis) {
     view.strides[axis] = stride;
-    if (view.sizes[axis] > 0) stride *= view.sizes[axis];
+    if (view.sizes[axis] > 0 && __builtin_mul_overflow(stride, view.sizes[axis], &stride))
+      stride = std::numeric_limits<int64_t>::max();  // the span then is INT64_MAX too, which no launcher takes
   }
   view.extent = view.span();
   return view;
