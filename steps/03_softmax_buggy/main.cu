@@ -1,0 +1,108 @@
+// ./climb 3 runs this: a softmax that is right at every width its author tried, and wrong past 1024 columns.
+#include <algorithm>
+#include <iostream>
+
+#include "common/harness/buffer.hpp"
+#include "common/harness/command_line.hpp"
+#include "common/harness/compare.hpp"
+#include "common/harness/inputs.hpp"
+#include "common/harness/program.hpp"
+#include "common/harness/reference.hpp"
+#include "common/harness/report.hpp"
+#include "steps/03_softmax_buggy/softmax.cuh"
+
+namespace {
+
+using namespace ladder;
+
+constexpr int64_t HARD_CODED = 1024;  // the BLOCK_SIZE of the launcher
+constexpr Tolerance TOLERANCE{.absolute = 0, .relative = 2e-6};
+
+struct Result {
+  int64_t rows, columns;
+  std::vector<float> input;
+  std::vector<double> expected;
+  std::vector<float> output;  // on a buffer that held poison
+  Comparison difference;      // of that output
+  double article_figure = 0;  // the largest difference on a buffer that held zeros, where an unwritten cell counts as 0
+};
+
+Result run_softmax(int64_t rows, int64_t columns, uint64_t seed) {
+  Result result{rows, columns, normal(rows * columns, seed), {}, {}, {}};
+  result.expected = reference_softmax(result.input, rows, columns);
+  const Buffer<float> input("input", result.input);
+  Buffer<float> output("output", rows * columns);
+  step03::softmax(input.view(rows, columns), output.view(rows, columns));
+  result.output = output.download();
+  result.difference = compare(result.output, result.expected, {rows, columns}, TOLERANCE);
+  output.fill(0.0f);
+  step03::softmax(input.view(rows, columns), output.view(rows, columns));
+  result.article_figure = compare(output.download(), result.expected, {rows, columns}, TOLERANCE).max_abs_diff;
+  return result;
+}
+
+void verdict(Report& report, const Result& result) {
+  report.verdict("Softmax matches reference (n_cols=" + std::to_string(result.columns) + ")",
+                 result.difference.matches(), "max abs diff " + significant(result.article_figure),
+                 result.columns <= HARD_CODED);
+}
+
+// The first `columns` of each row.
+template <class T>
+std::vector<T> left_part(const std::vector<T>& matrix, const Result& result, int64_t columns) {
+  std::vector<T> part;
+  for (int64_t row = 0; row < result.rows; ++row) {
+    const auto start = matrix.begin() + row * result.columns;
+    part.insert(part.end(), start, start + columns);
+  }
+  return part;
+}
+
+void show_what_happened(Report& report, const Result& result) {
+  const int64_t rows = result.rows, kept = std::min(result.columns, HARD_CODED);
+  const std::vector<float> written = left_part(result.output, result, kept);
+  report.paragraph(
+      "It returned like any other call: no crash, no error, no warning. Looked at closely, on an output "
+      "that held poison before:");
+  report.value("cells never written", grouped(result.difference.unwritten) + " of " + grouped(rows * result.columns),
+               result.columns > kept ? "(columns " + grouped(kept) + " to " + grouped(result.columns - 1) + ")" : "");
+  report.value("max abs diff, written", significant(result.difference.max_abs_diff));
+  report.value("max abs diff, all", significant(result.article_figure),
+               "(an unwritten cell counted as 0: the article's figure)");
+  report.value("sum of the written part", "1, within " + significant(max_row_sum_error(written, rows, kept)),
+               "(as a softmax should, so that it looks right)");
+  report.verdict("It is the softmax of the first " + grouped(kept) + " columns",
+                 result.difference.unwritten == rows * (result.columns - kept) &&
+                     compare(written, reference_softmax(left_part(result.input, result, kept), rows, kept),
+                             {rows, kept}, TOLERANCE)
+                         .matches(),
+                 "");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int64_t rows = 4, columns = 2000, seed = 0;
+  CommandLine command_line("03_softmax_buggy", "Softmax of each row, with a BLOCK_SIZE that somebody hard-coded.");
+  command_line.integer("--rows", rows, "rows of the last shape", "rows", 0, 65536);
+  command_line.integer("--cols", columns, "columns of the last shape", "columns", 0, 1 << 20);
+  command_line.integer("--seed", seed, "seed of the inputs", "", 0, int64_t{1} << 32);
+  return run_program(command_line, argc, argv, [&] {
+    require_range("03_softmax_buggy", "rows x columns", rows * columns, 0, 1 << 26);
+    Report report(std::cout, "03 softmax, buggy: exp(x - max) / sum", device_description());
+    report.paragraph(
+        "One block per row. Its row is read once, stays in registers through the maximum, exp and the "
+        "sum, and is written once. The mask, col_offsets < n_cols, stops the threads past the end.");
+    const auto key = static_cast<uint64_t>(seed);
+    verdict(report, run_softmax(4, 5, key));
+    report.paragraph("At (4, 5), the shape of its author's test, it is right. Two more:");
+    verdict(report, run_softmax(4, HARD_CODED, key));
+    const Result last = run_softmax(rows, columns, key);
+    verdict(report, last);
+    if (rows * columns > 0) show_what_happened(report, last);
+    report.lesson(
+        "the mask asks whether a column exists, never whether the block reaches the last one. BLOCK_SIZE = "
+        "1024 is hard-coded, and a test at the shape you had in mind passes right over it.");
+    return report.exit_status();
+  });
+}
