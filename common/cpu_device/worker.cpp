@@ -146,7 +146,7 @@ void Worker::start(Fiber& fiber) {
   boost::context::stack_context place = ExistingStack(stack).allocate();
   std::construct_at(&fiber.context.value, std::allocator_arg, boost::context::preallocated(place.sp, place.size, place),
                     stack, [this](boost::context::fiber&& from) {
-                      enter_stack(nullptr, &main_.bottom, &main_.bytes);
+                      enter_stack(nullptr, &previous_->bottom, &previous_->bytes);  // how main_'s are learnt
                       previous_->context.value = std::move(from);
                       fiber_body();
                       return boost::context::fiber{};

@@ -106,7 +106,8 @@ void show_traffic(Report& report, const Shape& shape, bool causal, uint64_t seed
   const int64_t bytes = 4 * (2 * shape.queries() + (q_len == 0 ? 0 : tiles * 2 * shape.keys()));
   const std::string formula = "4 (2 size of Q + " + std::to_string(tiles) + " tiles * 2 size of K) = " + grouped(bytes);
   if (device_checks())
-    report.verdict("Each tile of 32 queries reads K and V once", launches.bytes() == bytes, formula);
+    report.verdict("Each tile of " + std::to_string(step05::QUERIES_PER_BLOCK) + " queries reads K and V once",
+                   launches.bytes() == bytes, formula);
   else
     report.value("by the formula", formula, "bytes");
   report.paragraph("S and P, " + grouped(4 * batch * heads * q_len * k_len) +
