@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <string>
 
 #include "common/harness/buffer.hpp"
 #include "common/harness/inputs.hpp"
@@ -19,7 +20,7 @@ using step02::correlation;
 
 using Launcher = void (*)(Vector<const float>, Vector<float>, float, uint64_t, uint64_t, cudaStream_t);
 struct Variant {
-  const char* name;
+  std::string name;
   Launcher launch;
 };
 // The two mappings. (The unfused pair has the mask of the first, to the bit.)

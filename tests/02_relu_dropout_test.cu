@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "common/harness/buffer.hpp"
 #include "common/harness/compare.hpp"
@@ -24,7 +25,7 @@ constexpr float INF = std::numeric_limits<float>::infinity(), NOT_A_NUMBER = std
 
 using Launcher = void (*)(Vector<const float>, Vector<float>, float, uint64_t, uint64_t, cudaStream_t);
 struct Variant {
-  const char* name;
+  std::string name;
   Launcher launch;
   uint32_t (*word)(uint64_t seed, uint64_t element);  // the mapping it promises
   int64_t kernels, bytes_per_element;
@@ -239,7 +240,7 @@ TEST_CASE("BC-015: a p outside [0, 1] is refused by its value, -0 is 0, and noth
   for (const Variant& variant : VARIANTS) {
     for (const Refused& refused : all_refused)
       CHECK_REFUSED(variant.launch(x.view(5), out.view(5), refused.p, 0, 0, nullptr),
-                    std::string(variant.name) + ": p is " + refused.text + ", must be at least 0 and at most 1");
+                    variant.name + ": p is " + refused.text + ", must be at least 0 and at most 1");
     CHECK(untouched(out));
     CHECK(run(variant.launch, ones(5), -0.0f, 0) == ones(5));
   }
@@ -249,7 +250,7 @@ TEST_CASE("BC-022: strided views are refused, and so are those too short, unequa
   const Buffer<float> x("x", ones(36));
   Buffer<float> out("out", 36);
   for (const Variant& variant : VARIANTS) {
-    const std::string name = variant.name;
+    const std::string& name = variant.name;
     const auto launch = [&](Vector<const float> from, Vector<float> to) {
       variant.launch(from, to, 0.5f, 0, 0, nullptr);
     };
@@ -268,7 +269,7 @@ TEST_CASE("the counters of a call may not pass 2^64, nor its blocks what a grid 
   const Buffer<float> x("x", ones(5));
   Buffer<float> out("out", 5);
   for (const Variant& variant : VARIANTS) {
-    const std::string name = variant.name;
+    const std::string& name = variant.name;
     CHECK_REFUSED(
         variant.launch(x.view(5), out.view(5), 0.5f, 0, std::numeric_limits<uint64_t>::max() - 4, nullptr),
         name +
@@ -302,7 +303,7 @@ TEST_CASE("out may be x; a partial overlap is refused") {
     const std::vector<float> expected = right_answer(x, by_hand::uniforms(variant.word, 1, 0, N), 0.3f);
     CHECK(both.download() == expected);
     CHECK_REFUSED(variant.launch(part(both, 0, N - 1), part(both, 1, N - 1), 0.3f, 1, 0, nullptr),
-                  std::string(variant.name) + ": out.data is inside x, must be apart from it, or the same view");
+                  variant.name + ": out.data is inside x, must be apart from it, or the same view");
     CHECK(both.download() == expected);
   }
 }
