@@ -68,8 +68,8 @@ void check(const Variant& variant, int64_t n, int64_t x_offset, int64_t y_offset
 
 TEST_CASE("BC-002: every size around a warp, a block and three blocks, and nothing written behind the end") {
   for (const Variant& variant : VARIANTS)
-    for (int64_t n : {1, 2, 3, 4, 5, 7, 31, 32, 33, 127, 128, 129, 255, 256, 257, 509, 1021, 1023, 1024, 1025, 4095, 4097,
-                      100'003, 1 << 20})
+    for (int64_t n : {1,   2,   3,   4,   5,    7,    31,   32,   33,   127,  128,     129,
+                      255, 256, 257, 509, 1021, 1023, 1024, 1025, 4095, 4097, 100'003, 1 << 20})
       check(variant, n, 0, 0, 0);
 }
 
@@ -128,7 +128,8 @@ TEST_CASE("BC-009: a view that is longer than its memory is refused, and nothing
                   name + ": y.sizes[0] is 5, must be 4, as of x");
     CHECK_REFUSED(variant.add(x.view(4), y.view(4), out.view(3), nullptr),
                   name + ": out.sizes[0] is 3, must be 4, as of x");
-    CHECK_REFUSED(variant.add(x.view(-1), y.view(4), out.view(4), nullptr), name + ": x.sizes[0] is -1, must be at least 0");
+    CHECK_REFUSED(variant.add(x.view(-1), y.view(4), out.view(4), nullptr),
+                  name + ": x.sizes[0] is -1, must be at least 0");
     CHECK_REFUSED(variant.add({nullptr, {4}, {1}, 4}, y.view(4), out.view(4), nullptr),
                   name + ": x.data is null, must be a pointer to 4 elements");
     CHECK(untouched(out));
@@ -158,14 +159,16 @@ TEST_CASE("BC-004: the grid is computed in 64 bits, and a grid that is too large
   CHECK(grid_of("test", cdiv(2'147'483'393, 256)).x == 8'388'608);
   CHECK(grid_of("test", cdiv(std::numeric_limits<int>::max(), 256)).x == 8'388'608);
   CHECK(grid_of("test", cdiv((int64_t{1} << 31) + 5, 256)).x == 8'388'609);
-  CHECK_REFUSED(grid_of("test", int64_t{1} << 31), "test: the number of blocks is 2147483648, must be at most 2147483647");
+  CHECK_REFUSED(grid_of("test", int64_t{1} << 31),
+                "test: the number of blocks is 2147483648, must be at most 2147483647");
 }
 
 TEST_CASE("any size, any offsets: the float sum, to the bit") {
   for (const Variant& variant : VARIANTS)
     CHECK_PROPERTY([&] {
       const auto n = *rc::gen::inRange<int64_t>(1, 3000);
-      const auto values = rc::gen::container<std::vector<float>>(static_cast<std::size_t>(n), rc::gen::arbitrary<float>());
+      const auto values =
+          rc::gen::container<std::vector<float>>(static_cast<std::size_t>(n), rc::gen::arbitrary<float>());
       const std::vector<float> x = *values, y = *values;
       const Buffer<float> x_buffer("x", x), y_buffer("y", y);
       Buffer<float> out("out", n);

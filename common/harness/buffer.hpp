@@ -23,7 +23,8 @@ class Buffer {
   /// A buffer that holds poison.
   Buffer(std::string name, int64_t size) : size_(size), memory_(device_allocate(bytes(), sizeof(T), name)) {}
   /// A buffer that holds `values`.
-  Buffer(std::string name, const std::vector<T>& values) : Buffer(std::move(name), static_cast<int64_t>(values.size())) {
+  Buffer(std::string name, const std::vector<T>& values)
+      : Buffer(std::move(name), static_cast<int64_t>(values.size())) {
     upload(values);
   }
 
@@ -39,7 +40,8 @@ class Buffer {
   }
 
   void upload(const std::vector<T>& values) {
-    if (static_cast<int64_t>(values.size()) != size_) throw std::length_error("Buffer::upload: wrong number of elements");
+    if (static_cast<int64_t>(values.size()) != size_)
+      throw std::length_error("Buffer::upload: wrong number of elements");
     copy_to_device(data(), values.data(), bytes());
   }
   std::vector<T> download() const {
@@ -48,7 +50,11 @@ class Buffer {
     return values;
   }
   void fill(T value) { upload(std::vector<T>(static_cast<std::size_t>(size_), value)); }
-  void poison() { std::vector<T> v(static_cast<std::size_t>(size_)); std::memset(static_cast<void*>(v.data()), 0xff, bytes()); upload(v); }
+  void poison() {
+    std::vector<T> v(static_cast<std::size_t>(size_));
+    std::memset(static_cast<void*>(v.data()), 0xff, bytes());
+    upload(v);
+  }
 
   bool guards_intact() const { return device_guards_intact(memory_.get()); }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr int POISON = 0xff;
 
-// 256 keeps the alignment of cudaMalloc. With LADDER_BARE_BUFFERS set there are no guards and no poison: compute-sanitizer
-// then knows the exact bounds, and which cells nobody wrote.
+// 256 keeps the alignment of cudaMalloc. With LADDER_BARE_BUFFERS set there are no guards and no poison:
+// compute-sanitizer then knows the exact bounds, and which cells nobody wrote.
 bool bare_buffers() {
   static const bool bare = std::getenv("LADDER_BARE_BUFFERS") != nullptr;
   return bare;
@@ -44,8 +44,8 @@ std::string device_description() {
   cudaDeviceProp properties{};
   check_cuda(cudaGetDevice(&device), "cudaGetDevice");
   check_cuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  return std::string(properties.name) + " (sm_" + std::to_string(properties.major) + std::to_string(properties.minor) + ", " +
-         std::to_string(properties.multiProcessorCount) + " multiprocessors)";
+  return std::string(properties.name) + " (sm_" + std::to_string(properties.major) + std::to_string(properties.minor) +
+         ", " + std::to_string(properties.multiProcessorCount) + " multiprocessors)";
 }
 
 bool device_checks() { return false; }

@@ -23,7 +23,8 @@ constexpr int64_t next_power_of_2(int64_t n) {
   return power;
 }
 
-/// A one-dimensional grid of `blocks`. Throws InvalidArgument when there are none, or more than grid.x takes (2^31 - 1).
+/// A one-dimensional grid of `blocks`. Throws InvalidArgument when there are none, or more than grid.x takes (2^31 -
+/// 1).
 inline dim3 grid_of(const char* function, int64_t blocks) {
   require_range(function, "the number of blocks", blocks, 1, 2147483647);
   return dim3(static_cast<unsigned>(blocks));

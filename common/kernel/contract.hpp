@@ -35,7 +35,8 @@ void require_view(const char* function, const std::string& name, const View<T, R
     return name + "." + member + "[" + std::to_string(axis) + "]";
   };
   for (int axis = 0; axis < RANK; ++axis) {
-    if (view.sizes[axis] < 0) refuse(function, axis_name("sizes", axis), std::to_string(view.sizes[axis]), "at least 0");
+    if (view.sizes[axis] < 0)
+      refuse(function, axis_name("sizes", axis), std::to_string(view.sizes[axis]), "at least 0");
     if (view.strides[axis] < 0)
       refuse(function, axis_name("strides", axis), std::to_string(view.strides[axis]), "at least 0");
   }
@@ -46,7 +47,8 @@ void require_view(const char* function, const std::string& name, const View<T, R
   constexpr int64_t LARGEST = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<int64_t>(sizeof(T));
   if (view.span() > LARGEST)  // from here on, byte counts fit in 64 bits
     refuse(function, "the span of " + name, std::to_string(view.span()), "at most " + std::to_string(LARGEST));
-  if (view.data == nullptr) refuse(function, name + ".data", "null", "a pointer to " + std::to_string(view.span()) + " elements");
+  if (view.data == nullptr)
+    refuse(function, name + ".data", "null", "a pointer to " + std::to_string(view.span()) + " elements");
   const std::uintptr_t off = reinterpret_cast<std::uintptr_t>(view.data) % alignof(T);
   if (off != 0)
     refuse(function, name + ".data", std::to_string(off) + " bytes off its alignment",
@@ -63,16 +65,17 @@ void require_same_sizes(const char* function, const std::string& name, const Vie
              std::to_string(other.sizes[axis]) + ", as of " + other_name);
 }
 
-/// Refuses a last axis whose elements do not lie one behind the other. The stride of an axis of size 0 or 1 means nothing.
+/// Refuses a last axis whose elements do not lie one behind the other. The stride of an axis of size 0 or 1 means
+/// nothing.
 template <class T, int RANK>
 void require_unit_last_stride(const char* function, const std::string& name, const View<T, RANK>& view) {
   if (view.sizes[RANK - 1] > 1 && view.strides[RANK - 1] != 1)
     refuse(function, name + ".strides[" + std::to_string(RANK - 1) + "]", std::to_string(view.strides[RANK - 1]), "1");
 }
 
-/// Refuses an output in which two elements share a cell, as with a stride of 0 or rows that overlap: each cell must have
-/// one owner. Judged axis by axis from the narrowest stride to the widest: each must step over all that the narrower
-/// ones span.
+/// Refuses an output in which two elements share a cell, as with a stride of 0 or rows that overlap: each cell must
+/// have one owner. Judged axis by axis from the narrowest stride to the widest: each must step over all that the
+/// narrower ones span.
 template <class T, int RANK>
 void require_distinct_cells(const char* function, const std::string& name, const View<T, RANK>& view) {
   if (view.empty()) return;
@@ -116,8 +119,8 @@ void require_no_partial_overlap(const char* function, const std::string& output_
     refuse(function, output_name + ".data", "inside " + input_name, "apart from it, or the same view");
 }
 
-/// Refuses an output that shares memory with an input, the same view included: for a kernel that reads an input after it
-/// has begun to write. Memory is judged as above.
+/// Refuses an output that shares memory with an input, the same view included: for a kernel that reads an input after
+/// it has begun to write. Memory is judged as above.
 template <class A, class B, int RANK>
 void require_no_overlap(const char* function, const std::string& output_name, const View<A, RANK>& output,
                         const std::string& input_name, const View<B, RANK>& input) {

@@ -39,7 +39,8 @@ inline std::atomic<int64_t> kernels_launched{0};
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "launch: as many arguments as the kernel has parameters");
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "launch: as many arguments as the kernel has parameters");
   const auto function = reinterpret_cast<const void*>(kernel);
   const auto name = [&] {
     const char* mangled = nullptr;
@@ -47,17 +48,20 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   };
   check_launch(name, grid, block, shared_bytes, shared_memory_limit());
   if (shared_bytes > STATIC_SHARED_BYTES)
-    check_cuda(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-               "cudaFuncSetAttribute");
+    check_cuda(
+        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
+        "cudaFuncSetAttribute");
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;
   config.dynamicSmemBytes = shared_bytes;
   config.stream = stream;
-  const cudaError_t status = cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  const cudaError_t status =
+      cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...);
   if (status != cudaSuccess) {
     (void)cudaGetLastError();
-    throw LaunchRefused("launch of " + name() + ": " + cudaGetErrorName(status) + " (" + cudaGetErrorString(status) + ")");
+    throw LaunchRefused("launch of " + name() + ": " + cudaGetErrorName(status) + " (" + cudaGetErrorString(status) +
+                        ")");
   }
   ++kernels_launched;
 }

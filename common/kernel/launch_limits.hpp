@@ -17,22 +17,20 @@ struct DeviceModel {
   std::string_view name;
   std::size_t shared_bytes;  // dynamic shared memory one block may have, after opting in above 48 KiB
 };
-inline constexpr std::array<DeviceModel, 5> DEVICE_MODELS{{{"sm_75", 64 * 1024},
-                                                           {"sm_80", 163 * 1024},
-                                                           {"sm_86", 99 * 1024},
-                                                           {"sm_89", 99 * 1024},
-                                                           {"sm_90", 227 * 1024}}};
+inline constexpr std::array<DeviceModel, 5> DEVICE_MODELS{
+    {{"sm_75", 64 * 1024}, {"sm_80", 163 * 1024}, {"sm_86", 99 * 1024}, {"sm_89", 99 * 1024}, {"sm_90", 227 * 1024}}};
 inline constexpr std::size_t STATIC_SHARED_BYTES = 48 * 1024;  // all __shared__ arrays of a kernel together
 
-/// Throws LaunchRefused when no GPU, or not one with `shared_limit` bytes of shared memory per block, takes this launch.
-/// `kernel_name` is called only then: finding a name costs more than a small launch.
+/// Throws LaunchRefused when no GPU, or not one with `shared_limit` bytes of shared memory per block, takes this
+/// launch. `kernel_name` is called only then: finding a name costs more than a small launch.
 template <class Name, class Dim3>
 void check_launch(const Name& kernel_name, const Dim3& grid, const Dim3& block, std::size_t shared_bytes,
                   std::size_t shared_limit) {
   const auto require = [&](const std::string& argument, uint64_t value, uint64_t lowest, uint64_t highest) {
     if (value < lowest || value > highest)
-      throw LaunchRefused("launch of " + kernel_name() + ": " + argument + " is " + std::to_string(value) + ", must be " +
-                          (value < lowest ? "at least " + std::to_string(lowest) : "at most " + std::to_string(highest)));
+      throw LaunchRefused(
+          "launch of " + kernel_name() + ": " + argument + " is " + std::to_string(value) + ", must be " +
+          (value < lowest ? "at least " + std::to_string(lowest) : "at most " + std::to_string(highest)));
   };
   require("grid.x", grid.x, 1, 2147483647);
   require("grid.y", grid.y, 1, 65535);

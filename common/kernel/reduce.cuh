@@ -19,9 +19,8 @@ struct Sum {
   __device__ static float identity() { return 0.0f; }
 };
 
-/// Reduces the values of the 32 lanes of a warp. Every lane holds the result, to the same bit: at each distance, the two
-/// lanes of a pair combine the same two values, and both operations commute.
-/// All 32 lanes must call it.
+/// Reduces the values of the 32 lanes of a warp. Every lane holds the result, to the same bit: at each distance, the
+/// two lanes of a pair combine the same two values, and both operations commute. All 32 lanes must call it.
 template <class Operation>
 __device__ float warp_reduce(float value, Operation operation) {
 #pragma unroll
@@ -30,9 +29,9 @@ __device__ float warp_reduce(float value, Operation operation) {
   return value;
 }
 
-/// Reduces the values of all threads of a one-dimensional block of THREADS threads, a multiple of 32. Every thread holds
-/// the result, to the same bit.
-/// All threads must call it, any number of times. Costs two barriers and (THREADS / 32) * 4 bytes of shared memory.
+/// Reduces the values of all threads of a one-dimensional block of THREADS threads, a multiple of 32. Every thread
+/// holds the result, to the same bit. All threads must call it, any number of times. Costs two barriers and (THREADS /
+/// 32) * 4 bytes of shared memory.
 template <int THREADS, class Operation>
 __device__ float block_reduce(float value, Operation operation) {
   static_assert(THREADS % WARP_SIZE == 0 && THREADS <= 1024, "block_reduce needs whole warps");
@@ -45,7 +44,8 @@ __device__ float block_reduce(float value, Operation operation) {
     __syncthreads();  // the readers of an earlier call have left partial
     if (lane == 0) partial[warp] = value;
     __syncthreads();  // partial is complete
-    // Every warp reduces the same partials in the same order, so that no third barrier is needed to hand out the result.
+    // Every warp reduces the same partials in the same order, so that no third barrier is needed to hand out the
+    // result.
     value = warp_reduce(lane < WARPS ? partial[lane] : Operation::identity(), operation);
   }
   return value;

@@ -22,8 +22,7 @@ struct View {
 
   // A launcher reads its inputs through View<const float, ...>; any view may be read.
   template <class U>
-    requires(!std::is_const_v<T> && std::is_same_v<U, const T>)
-  operator View<U, RANK>() const {
+  requires(!std::is_const_v<T> && std::is_same_v<U, const T>) operator View<U, RANK>() const {
     return {data, sizes, strides, extent};
   }
 

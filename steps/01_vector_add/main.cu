@@ -22,10 +22,7 @@ struct Problem {
   Buffer<float> x, y;
 
   Problem(int64_t n, uint64_t seed)
-      : host_x(normal(n, seed)),
-        host_y(uniform(n, seed + 1, 1.0f, 3.0f)),
-        x("x", host_x),
-        y("y", host_y) {
+      : host_x(normal(n, seed)), host_y(uniform(n, seed + 1, 1.0f, 3.0f)), x("x", host_x), y("y", host_y) {
     for (double sum : reference_add(host_x, host_y)) expected.push_back(static_cast<float>(sum));
   }
 };
@@ -70,8 +67,9 @@ int main(int argc, char** argv) {
   command_line.integer("--seed", seed, "seed of the inputs", "", 0, int64_t{1} << 32);
   return run_program(command_line, argc, argv, [&] {
     Report report(std::cout, "01 vector add: out = x + y", device_description());
-    report.paragraph("Each block of 256 threads finds its own chunk: block_start = blockIdx.x * 256, offsets = block_start + "
-                     "threadIdx.x. The mask, offsets < n, stops the threads past the end.");
+    report.paragraph(
+        "Each block of 256 threads finds its own chunk: block_start = blockIdx.x * 256, offsets = block_start + "
+        "threadIdx.x. The mask, offsets < n, stops the threads past the end.");
     const Problem problem(n, static_cast<uint64_t>(seed));
     check(report, problem, n, "vector_add", [](auto x, auto y, auto out) { step01::vector_add(x, y, out); });
     check(report, problem, n, "vector_add_vectorized",

@@ -44,7 +44,8 @@ inline void vector_add(ladder::Vector<const float> x, ladder::Vector<const float
   if (n_elements == 0) return;
   constexpr int BLOCK_SIZE = 256;
   const dim3 grid = ladder::grid_of("vector_add", ladder::cdiv(n_elements, BLOCK_SIZE));
-  ladder::launch(vector_add_kernel<BLOCK_SIZE>, grid, dim3(BLOCK_SIZE), 0, stream, x.data, y.data, out.data, n_elements);
+  ladder::launch(vector_add_kernel<BLOCK_SIZE>, grid, dim3(BLOCK_SIZE), 0, stream, x.data, y.data, out.data,
+                 n_elements);
 }
 
 }  // namespace step01

@@ -1,8 +1,8 @@
 // A variant of rung 01. One idea: four elements per thread, moved by one 16-byte access instead of four of 4 bytes.
 //
 // The bytes are the same; the instructions that ask for them are a quarter as many. A 16-byte access must start at a
-// multiple of 16, which a pointer into the middle of a tensor need not: the launcher looks at the pointers, never at the
-// size, and takes the kernel of vector_add.cuh when one of them is off.
+// multiple of 16, which a pointer into the middle of a tensor need not: the launcher looks at the pointers, never at
+// the size, and takes the kernel of vector_add.cuh when one of them is off.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 namespace step01 {
 
 template <int BLOCK_SIZE>
-__global__ void __launch_bounds__(BLOCK_SIZE) vector_add_vectorized_kernel(const float* x,  // (n_elements), 16-byte aligned
-                                                                           const float* y,  // (n_elements), likewise
-                                                                           float* out,      // (n_elements), likewise
-                                                                           int64_t n_elements) {
+__global__ void __launch_bounds__(BLOCK_SIZE)
+    vector_add_vectorized_kernel(const float* x,  // (n_elements), 16-byte aligned
+                                 const float* y,  // (n_elements), likewise
+                                 float* out,      // (n_elements), likewise
+                                 int64_t n_elements) {
   const int64_t block_start = int64_t{blockIdx.x} * (BLOCK_SIZE * 4);
   const int64_t offsets = block_start + threadIdx.x * 4;
   if (offsets + 4 <= n_elements) {

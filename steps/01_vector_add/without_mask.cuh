@@ -6,7 +6,8 @@
 namespace step01 {
 
 template <int BLOCK_SIZE>
-__global__ void __launch_bounds__(BLOCK_SIZE) vector_add_without_mask_kernel(const float* x, const float* y, float* out) {
+__global__ void __launch_bounds__(BLOCK_SIZE)
+    vector_add_without_mask_kernel(const float* x, const float* y, float* out) {
   const int64_t block_start = int64_t{blockIdx.x} * BLOCK_SIZE;
   const int64_t offsets = block_start + threadIdx.x;
   out[offsets] = x[offsets] + y[offsets];  // past the end in the last block, unless n is a multiple of BLOCK_SIZE

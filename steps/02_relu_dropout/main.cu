@@ -64,8 +64,7 @@ void five_values(Report& report, const Options& options) {
     report.value(name, line);
   }
   report.paragraph(
-      "They prove nothing. A wrong probability, a mask that repeats, a mask that is the same for each seed: all can "
-      "look "
+      "They prove nothing. A wrong probability, a mask that repeats, a mask that is the same for each seed: all can look "
       "like this. Of what is random only the distribution can be tested: count, and know how far chance carries a "
       "count.");
 }

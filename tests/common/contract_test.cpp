@@ -79,8 +79,8 @@ TEST_CASE("BC-009: a view that reaches past its extent is refused, by one elemen
 
 TEST_CASE("BC-077: a view whose bytes no 64-bit number counts is refused, whatever extent it claims") {
   const auto refused = [](const auto& view) {
-    CHECK_REFUSED(require_view("f", "x", view), "f: the span of x is " + std::to_string(view.span()) +
-                                                    ", must be at most 2305843009213693951");
+    CHECK_REFUSED(require_view("f", "x", view),
+                  "f: the span of x is " + std::to_string(view.span()) + ", must be at most 2305843009213693951");
   };
   refused(Vector<float>{memory, {int64_t{1} << 62}, {1}, LARGEST});
   refused(Vector<float>{memory, {int64_t{1} << 61}, {1}, LARGEST});
@@ -94,8 +94,9 @@ TEST_CASE("null and misaligned pointers are refused") {
                 "f: x.data is null, must be a pointer to 29 elements");
   for (std::uintptr_t offset : {1u, 2u, 3u}) {
     auto* const data = reinterpret_cast<float*>(reinterpret_cast<std::uintptr_t>(memory) + offset);
-    CHECK_REFUSED(require_view("f", "x", matrix(4, 5, 5, 1, 20, data)),
-                  "f: x.data is " + std::to_string(offset) + " bytes off its alignment, must be at a multiple of 4 bytes");
+    CHECK_REFUSED(
+        require_view("f", "x", matrix(4, 5, 5, 1, 20, data)),
+        "f: x.data is " + std::to_string(offset) + " bytes off its alignment, must be at a multiple of 4 bytes");
   }
   CHECK_NOTHROW(require_view("f", "x", matrix(4, 5, 5, 1, 20, memory + 1)));
 }
