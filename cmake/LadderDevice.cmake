@@ -86,6 +86,7 @@ endif()
 # Flags of files that hold kernels, when they are compiled for the CPU device.
 #   -ffp-contract=off            g++ and clang give the same bits
 #   -fstack-clash-protection     a large local array touches the guard below a thread's stack, and does not jump it
+#   -fno-ipa-icf                 two rungs with the same kernel: g++ would merge them and lose the lines of one
 #   -fsanitize=thread, bounds    the compiler tells the device of each access (common/cpu_device/access.cpp)
 add_library(ladder_kernel_flags INTERFACE)
 if(LADDER_DEVICE STREQUAL "cpu")
@@ -94,7 +95,7 @@ if(LADDER_DEVICE STREQUAL "cpu")
   if(LADDER_CHECKED)
     target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0)
+      target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0 -fno-ipa-icf)
     else()
       # clang leaves out a read before a write of the same cell, unless told otherwise.
       target_compile_options(ladder_kernel_flags INTERFACE

@@ -1,14 +1,22 @@
 // The main of every test program. Without a device there is nothing to test, and that is not a pass: 77 is "skipped".
 #define DOCTEST_CONFIG_IMPLEMENT
+#include "tests/main.hpp"
+
 #include <doctest/doctest.h>
 
 #include <cstdio>
 
 #include "common/harness/device.hpp"
 
+bool needs_device_checks = false;
+
 int main(int argc, char** argv) {
   if (const auto reason = ladder::device_missing()) {
     std::printf("skipped: %s\n", reason->c_str());
+    return 77;
+  }
+  if (needs_device_checks && !ladder::device_checks()) {
+    std::printf("skipped: the device of this build does not see accesses\n");
     return 77;
   }
   const int status = doctest::Context(argc, argv).run();

@@ -37,6 +37,8 @@ std::span<const uint16_t> segment_places() {
 void Worker::out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes, std::size_t element_bytes,
                            bool write, const void* return_address) {
   const auto element = static_cast<std::ptrdiff_t>(element_bytes);
+  // An access that begins inside and ends outside: the first element outside is the one to name.
+  if (offset >= 0 && static_cast<std::size_t>(offset) < bytes) offset = static_cast<std::ptrdiff_t>(bytes);
   // Rounded down, so that the byte before the first element belongs to element -1.
   const std::ptrdiff_t index = (offset - (offset < 0 ? element - 1 : 0)) / element;
   fault(std::string("out-of-bounds ") + (write ? "write to " : "read of ") + what + ": index " + std::to_string(index) +
@@ -68,23 +70,24 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
   if (address - bottom < current_->bytes) return;  // a local variable
   if (!memory_.in_arena(address) && in_program_image(address)) return;  // a constant
   running.in_kernel = false;
-  fault(std::string("out-of-bounds ") + (write ? "write to" : "read of") +
-            " an address that belongs to no buffer, shared array or local variable (a host pointer, or a buffer that was freed?)",
-        return_address);
+  std::string what = std::string("out-of-bounds ") + (write ? "write to" : "read of") +
+                     " an address that belongs to no buffer, shared array or local variable ";
+  what += address < 4096 ? "(a null pointer)" : "(a host pointer, or a buffer that was freed?)";
+  fault(std::move(what), return_address);
 }
 
 void Worker::access_shared(std::size_t offset, std::uintptr_t address, std::size_t bytes, bool write,
                            const void* return_address) {
   const uint16_t place = places_[offset / 4];
-  if (place == OTHER) return;  // threadIdx and its kind
+  if (place == OTHER && !write) return;  // threadIdx and its kind
   const std::vector<SharedArray>& arrays = shared_arrays();
-  if (place == NOTHING) {
-    running.in_kernel = false;
+  if (place == NOTHING || place == OTHER) {
     // Between the arrays: past the end of the one before, most likely.
     auto near = std::upper_bound(arrays.begin(), arrays.end(), offset,
                                  [](std::size_t value, const SharedArray& array) { return value < array.offset; });
     if (near != arrays.begin()) --near;
     if (near == arrays.end()) return;
+    running.in_kernel = false;
     out_of_bounds("shared array '" + near->name + "'",
                   static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(near->offset), near->bytes, bytes, write,
                   return_address);
@@ -112,6 +115,11 @@ void Worker::access_shared(std::size_t offset, std::uintptr_t address, std::size
                   write, return_address);
 }
 
+void Worker::atomic_access(const void* address, std::size_t bytes, CallSite site) {
+  atomic_site_ = site;
+  access(reinterpret_cast<std::uintptr_t>(address), bytes, true, true, nullptr);
+}
+
 namespace {
 
 inline void seen(const volatile void* address, std::size_t bytes, bool read, bool write, const void* return_address) {
@@ -133,17 +141,20 @@ struct OutOfBounds {
   const TypeDescriptor* index;
 };
 
-[[noreturn]] void index_out_of_bounds(const OutOfBounds& data, std::uintptr_t index) {
-  const SourceLocation& place = data.location;
+[[noreturn]] void index_out_of_bounds(const OutOfBounds& data, std::uintptr_t index, const void* return_address) {
+  const SourceLocation& place = data.location;  // not in reports: g++ gives the full path of the machine that compiled
   if (std::exchange(running.in_kernel, false))
-    worker->index_out_of_bounds(data.array->name, static_cast<std::ptrdiff_t>(index),
-                                {place.file, static_cast<int>(place.line)});
+    worker->index_out_of_bounds(data.array->name, static_cast<std::ptrdiff_t>(index), return_address);
   std::fprintf(stderr, "%s:%u: index %zu is outside %s\n", place.file, place.line, static_cast<std::size_t>(index),
                data.array->name);
   std::abort();
 }
 
 }  // namespace
+
+void atomic_access(const void* address, std::size_t bytes, CallSite site) {
+  if (checks_accesses()) worker->atomic_access(address, bytes, site);
+}
 
 bool checks_accesses() {
 #ifdef LADDER_CHECKED
@@ -179,16 +190,23 @@ void __tsan_func_exit() {}
 void __tsan_vptr_read(void**) {}
 void __tsan_vptr_update(void**, void*) {}
 void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
-  ladder::cpu_device::index_out_of_bounds(*static_cast<ladder::cpu_device::OutOfBounds*>(data), index);
+  ladder::cpu_device::index_out_of_bounds(*static_cast<ladder::cpu_device::OutOfBounds*>(data), index,
+                                          __builtin_return_address(0));
 }
 }
 
-// Atomic operations are replaced by calls as well, those of host code in the same files too. An atomic update reads and
-// writes its cell once; of a compare-and-exchange that fails only the read counts.
+// Atomic operations are replaced by calls as well, those of host code in the same files too. CUDA's own atomic functions
+// are watched in atomics.hpp; of what else a kernel may call, each reads and writes its cell.
 #define LADDER_ATOMIC_UPDATE(BITS, NAME, BUILTIN)                                                        \
   extern "C" uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t value, int) { \
     seen(p, BITS / 8, true, true, __builtin_return_address(0));                                         \
     return BUILTIN(p, value, __ATOMIC_SEQ_CST);                                                         \
+  }
+#define LADDER_ATOMIC_COMPARE(BITS, NAME)                                                                           \
+  extern "C" int __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t* expected,                 \
+                                              uint##BITS##_t value, int, int) {                                     \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                                     \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
   }
 #define LADDER_ATOMIC(BITS)                                                                                           \
   extern "C" uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* p, int) {                       \
@@ -199,22 +217,14 @@ void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
     seen(p, BITS / 8, false, true, __builtin_return_address(0));                                                      \
     __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                     \
   }                                                                                                                   \
-  extern "C" int __tsan_atomic##BITS##_compare_exchange_strong(volatile uint##BITS##_t* p, uint##BITS##_t* expected,  \
-                                                               uint##BITS##_t value, int, int) {                     \
-    seen(p, BITS / 8, false, *expected == *p, __builtin_return_address(0));                                           \
-    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
-  }                                                                                                                   \
-  extern "C" int __tsan_atomic##BITS##_compare_exchange_weak(volatile uint##BITS##_t* p, uint##BITS##_t* expected,    \
-                                                             uint##BITS##_t value, int, int) {                       \
-    seen(p, BITS / 8, false, *expected == *p, __builtin_return_address(0));                                           \
-    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                \
-  }                                                                                                                   \
   extern "C" uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                                               \
       volatile uint##BITS##_t* p, uint##BITS##_t expected, uint##BITS##_t value, int, int) {                          \
-    seen(p, BITS / 8, true, expected == *p, __builtin_return_address(0));                                             \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                                       \
     __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
     return expected;                                                                                                  \
   }                                                                                                                   \
+  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_strong)                                                                \
+  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_weak)                                                                  \
   LADDER_ATOMIC_UPDATE(BITS, exchange, __atomic_exchange_n)                                                           \
   LADDER_ATOMIC_UPDATE(BITS, fetch_add, __atomic_fetch_add)                                                           \
   LADDER_ATOMIC_UPDATE(BITS, fetch_sub, __atomic_fetch_sub)                                                           \
@@ -227,6 +237,7 @@ LADDER_ATOMIC(16)
 LADDER_ATOMIC(32)
 LADDER_ATOMIC(64)
 #undef LADDER_ATOMIC
+#undef LADDER_ATOMIC_COMPARE
 #undef LADDER_ATOMIC_UPDATE
 
 extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <new>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "common/cpu_device/worker.hpp"
@@ -23,6 +24,7 @@ std::atomic<uint64_t> launches{0};
 class Pool {
  public:
   Pool() {
+    Memory::instance();  // made before the pool, hence there until the workers have given back theirs
     for (unsigned i = 1; i < workers(); ++i) threads_.emplace_back([this] { loop(); });
   }
   ~Pool() {
@@ -117,6 +119,8 @@ void reset_traffic() {
 }
 
 void run_grid(const Grid& grid) {
+  if (std::exchange(running.in_kernel, false))
+    worker->fault("a kernel launches a kernel, which the CPU device does not offer", __builtin_return_address(0));
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
   static Pool pool;

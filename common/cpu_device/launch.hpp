@@ -26,6 +26,13 @@ struct Running {
 };
 inline constinit thread_local Running running{};
 
+// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker may
+// have kept the copies that call the device.
+struct OutsideKernel {
+  [[gnu::no_sanitize_thread]] OutsideKernel() { running.in_kernel = false; }
+  [[gnu::no_sanitize_thread]] ~OutsideKernel() { running.in_kernel = true; }
+};
+
 void thread_returned();  // tells a warp function that waits not to wait for this lane
 
 // Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.

@@ -43,9 +43,10 @@ std::uintptr_t Memory::take_slot(std::size_t bytes) {
 }
 
 void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string name, bool shared) {
-  if (bytes > ARENA_BYTES / 2) throw std::bad_alloc();
-  const std::lock_guard lock(mutex_);
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  // The poison touches every page, and a system that promised more than it has would end the process.
+  if (bytes > std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)))) throw std::bad_alloc();
+  const std::lock_guard lock(mutex_);
   const std::size_t body = round_up(std::max<std::size_t>(bytes, 1), ALIGNMENT);
   const std::size_t open = round_up(body, page);  // the pages that can be touched
   const std::size_t slot_bytes = round_up(open + 2 * GRANULE, GRANULE);

@@ -38,29 +38,18 @@ std::string mask_text(unsigned mask) {
   return text;
 }
 
-// Hands out a stack that already exists and is never given back.
-struct ExistingStack {
-  char* bottom;
-  std::size_t bytes;
-  boost::context::stack_context allocate() {
-    boost::context::stack_context context;
-    context.size = bytes;
-    context.sp = bottom + bytes;
-    return context;
-  }
-  void deallocate(boost::context::stack_context&) noexcept {}
-};
-
 // A stack overflow lands in the guard. Nothing can go on from there, so the process ends, but it says why.
 void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
   const auto address = static_cast<const char*>(info->si_addr);
   std::string text;
-  if (worker && running.in_kernel) {
+  if (worker) {
     const Fiber* fiber = worker->current_fiber();
     if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
       text = "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
              " KiB that the CPU device gives each thread\n  in " + worker->where_running() + "\n";
-    else if (const Allocation* near = Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)))
+    else if (const Allocation* near = running.in_kernel
+                                          ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address))
+                                          : nullptr)
       text = "out-of-bounds access of buffer '" + near->name + "', byte " +
              std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) + " of " +
              std::to_string(near->end - near->begin) + "\n  in " + worker->where_running() + "\n";
@@ -141,17 +130,17 @@ Fiber& Worker::idle_fiber() {
 
 // Gives the fiber a fresh context on its stack. Whatever lay there is forgotten, not unwound.
 void Worker::start(Fiber& fiber) {
-  const ExistingStack stack{fiber.mapping + GUARD_BYTES, fiber.bytes};
-  unpoison_for_sanitizer(stack.bottom, stack.bytes);
-  boost::context::stack_context place = ExistingStack(stack).allocate();
-  std::construct_at(&fiber.context.value, std::allocator_arg, boost::context::preallocated(place.sp, place.size, place),
-                    stack, [this](boost::context::fiber&& from) {
-                      enter_stack(nullptr, &previous_->bottom, &previous_->bytes);  // how main_'s are learnt
-                      previous_->context.value = std::move(from);
-                      fiber_body();
-                      return boost::context::fiber{};
-                    });
+  char* stack = fiber.mapping + GUARD_BYTES;
+  unpoison_for_sanitizer(stack, fiber.bytes);
+  fiber.context = boost::context::detail::make_fcontext(stack + fiber.bytes, fiber.bytes, enter);
   fiber.sanitizer_stack = nullptr;
+}
+
+void Worker::enter(boost::context::detail::transfer_t from) {
+  Worker& self = *static_cast<Worker*>(from.data);
+  enter_stack(nullptr, &self.previous_->bottom, &self.previous_->bytes);
+  self.previous_->context = from.fctx;
+  self.fiber_body();
 }
 
 void Worker::fiber_body() {
@@ -162,21 +151,21 @@ void Worker::fiber_body() {
   }
 }
 
-void Worker::switch_to(Fiber& fiber) {
+// Inlined, as are go_on and wait: each frame less is a cache line less that a barrier of a thousand threads touches.
+[[gnu::always_inline]] inline void Worker::switch_to(Fiber& fiber) {
   Fiber& from = *current_;
   previous_ = &from;
   current_ = &fiber;
   leave_stack(&from.sanitizer_stack, fiber.bottom, fiber.bytes);
-  boost::context::fiber back = std::move(fiber.context.value).resume();
+  const boost::context::detail::transfer_t back = boost::context::detail::jump_fcontext(fiber.context, this);
   // Here again, perhaps from another fiber than the one left for.
   const void* bottom = nullptr;
   std::size_t bytes = 0;
   enter_stack(from.sanitizer_stack, &bottom, &bytes);
-  previous_->context.value = std::move(back);
+  previous_->context = back.fctx;
 }
 
 void Worker::push_ready(uint32_t thread) {
-  waits_[thread].name = nullptr;
   ready_[(ready_head_ + running.ready++) % ready_.size()] = static_cast<uint16_t>(thread);
 }
 uint32_t Worker::pop_ready() {
@@ -185,7 +174,7 @@ uint32_t Worker::pop_ready() {
 }
 
 // Lets another thread of the block run: one that may go on, else a fresh one. Nobody left: back to run_block.
-void Worker::go_on() {
+[[gnu::always_inline]] inline void Worker::go_on() {
   Fiber& next = running.ready != 0                        ? *waits_[pop_ready()].fiber
                 : running.started != running.threads ? idle_fiber()
                                                      : main_;
@@ -193,7 +182,7 @@ void Worker::go_on() {
 }
 
 // The running thread has registered in waits_; returns when somebody has pushed it as ready and its turn has come.
-void Worker::wait() {
+[[gnu::always_inline]] inline void Worker::wait() {
   const uint32_t thread = running.thread;
   go_on();
   running.thread = thread;
@@ -206,7 +195,7 @@ void Worker::block_barrier(CallSite site) {
   const uint32_t thread = running.thread;
   if (!at_barrier_.empty()) {
     const Wait& first = waits_[at_barrier_.front()];
-    if (first.site.line != site.line || std::strcmp(first.site.file, site.file) != 0)
+    if (first.site.line != site.line || (first.site.file != site.file && std::strcmp(first.site.file, site.file) != 0))
       fault("divergent barrier: thread " + index_text(indices_[at_barrier_.front()], shape_) +
                 " waits in __syncthreads at " + site_text(first.site) +
                 ", and this thread comes to another; all threads of a block must reach the same one",
@@ -370,7 +359,6 @@ void Worker::run_block(uint64_t block) {
 void Worker::reset_after_fault() {
   fault_record_ = {};
   for (Warp& warp : warps_) warp.groups.clear();
-  for (Wait& wait : waits_) wait.name = nullptr;
   at_barrier_.clear();
   idle_.clear();
   for (Fiber& fiber : fibers_) {
@@ -384,11 +372,11 @@ void Worker::fault(std::string what, CallSite place) {
   abandon();
 }
 void Worker::fault(std::string what, const void* return_address) {
-  fault_record_ = {std::move(what), {}, return_address};
+  fault_record_ = {std::move(what), atomic_site_, return_address};
   abandon();
 }
-void Worker::index_out_of_bounds(const char* type, std::ptrdiff_t index, CallSite place) {
-  fault_record_ = {"index " + std::to_string(index), place, nullptr, type};
+void Worker::index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address) {
+  fault_record_ = {"index " + std::to_string(index), {}, return_address, type};
   abandon();
 }
 
@@ -425,15 +413,16 @@ std::string Worker::describe_array(const std::string& type, const std::string& i
   for (const SharedArray& array : shared_arrays())
     if (array.function == kernel && elements != 0 && array.bytes % elements == 0)
       names += (names.empty() ? "'" : " or '") + array.name + "'";
-  return "out-of-bounds index into " + (names.empty() ? "array" : "shared array " + names) + " of type " + type + ": " +
-         index + ", size " + std::to_string(first_extent);
+  return "out-of-bounds index into " + (names.empty() ? "an" : "shared array " + names + ", or a local") +
+         " array of type " + type + ": " + index + ", size " + std::to_string(first_extent);
 }
 
 std::string Worker::describe_deadlock() const {
   std::map<std::string, std::vector<uint32_t>> groups;
   for (uint32_t thread = 0; thread < running.threads; ++thread) {
     const Wait& wait = waits_[thread];
-    groups[wait.name ? std::string("in ") + wait.name + " at " + site_text(wait.site) : ""].push_back(thread);
+    const bool returned = running.returned_lanes[thread / 32] >> thread % 32 & 1;
+    groups[returned ? "" : std::string("in ") + wait.name + " at " + site_text(wait.site)].push_back(thread);
   }
   std::string text = "barrier that not all threads reach: no thread of the block can go on";
   for (const auto& [place, threads] : groups) {
@@ -448,17 +437,6 @@ std::string Worker::describe_deadlock() const {
 }
 
 // ---- what kernels call
-
-namespace {
-
-// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker may
-// have kept the copies that call the device.
-struct OutsideKernel {
-  OutsideKernel() { running.in_kernel = false; }
-  ~OutsideKernel() { running.in_kernel = true; }
-};
-
-}  // namespace
 
 void block_barrier(CallSite site) {
   const OutsideKernel outside;

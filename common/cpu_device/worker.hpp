@@ -3,7 +3,7 @@
 
 #include <array>
 #include <atomic>
-#include <boost/context/fiber.hpp>
+#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,13 +40,9 @@ struct Job {
 };
 
 struct Fiber {
-  // Never destroyed while it holds a context: destroying would unwind a kernel's frames, and a thread that a fault
-  // stopped is abandoned instead. Its stack is used again as if nothing lay there.
-  union Context {
-    boost::context::fiber value{};
-    Context() {}
-    ~Context() {}
-  } context;
+  // Boost's bare stack pointer, not its fiber class: that one unwinds a kernel's frames when it is destroyed, and a thread
+  // that a fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
+  boost::context::detail::fcontext_t context = nullptr;
   char* mapping = nullptr;  // guard, then stack
   std::size_t mapping_bytes = 0;
   const void* bottom = nullptr;
@@ -70,6 +66,7 @@ class Worker {
   void warp_collective(unsigned mask, Collective collective, const char* name, CallSite site);
   void thread_returned();
   void access(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address);
+  void atomic_access(const void* address, std::size_t bytes, CallSite site);
   void* dynamic_shared() const { return dynamic_; }
 
   // Reports a fault of the running thread and abandons the block. The place is a line of the source, or a return address
@@ -84,15 +81,15 @@ class Worker {
   Mailbox& mailbox() { return warps_[running.thread / 32].mailboxes[running.thread % 32]; }
 
   // -fsanitize=bounds found `index` outside an array of `type`, as in "'float [3]'".
-  [[noreturn]] void index_out_of_bounds(const char* type, std::ptrdiff_t index, CallSite place);
+  [[noreturn]] void index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address);
 
   const Fiber* current_fiber() const { return current_; }
   std::string where_running() const;  // "kernel ..., block ..., thread ..."
 
  private:
-  struct Wait {  // where a thread waits
+  struct Wait {  // where a thread waits, or waited last
     Fiber* fiber;
-    const char* name;  // nullptr: it does not
+    const char* name;
     CallSite site;
   };
   struct Group {  // lanes that wait for each other in a warp function
@@ -117,7 +114,8 @@ class Worker {
 
   Fiber& idle_fiber();
   void start(Fiber& fiber);
-  void fiber_body();
+  static void enter(boost::context::detail::transfer_t from);
+  [[noreturn]] void fiber_body();
   void switch_to(Fiber& fiber);
   void go_on();
   void wait();
@@ -143,6 +141,7 @@ class Worker {
     std::string array_type{};  // of an array whose name has yet to be found
   };
   Fault fault_record_;
+  CallSite atomic_site_{};  // of the atomic function under way; its accesses have no return address of their own
   std::string fault_;  // the report, empty while all is well
 
   Fiber main_;

@@ -1,0 +1,55 @@
+// Expectations that the tests of the CPU device share.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/harness/buffer.hpp"
+#include "common/kernel/gpu.cuh"
+#include "tests/main.hpp"
+
+namespace {
+
+using namespace ladder;
+
+/// The text of the Error that `body` throws; a text that matches nothing when it throws none.
+template <class Error, class Body>
+std::string message_of(Body&& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "<nothing was thrown>";
+}
+
+inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+__global__ void write_indices(int* out, int n) {
+  const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
+  __syncthreads();
+  const int from_next_lane = __shfl_sync(0xffffffffu, i, static_cast<int>(threadIdx.x) + 1);
+  if (i < n) out[i] = from_next_lane;
+}
+/// True when a launch with a barrier, a shuffle, full and partial blocks does what it should: nothing is left of a
+/// fault.
+inline bool healthy() {
+  constexpr int N = 16 * 1024 - 7;
+  Buffer<int> out("healthy", N);
+  launch(write_indices, dim3(16), dim3(1024), 0, nullptr, out.data(), N);
+  const std::vector<int> values = out.download();
+  for (int i = 0; i < N; ++i)
+    if (values[static_cast<std::size_t>(i)] != (i & ~31) + ((i + 1) & 31)) return false;
+  return true;
+}
+
+}  // namespace
+
+/// The kernel stops with exactly this report, and the next launch is right.
+#define CHECK_FAULT(call, text)                                                 \
+  do {                                                                          \
+    CHECK(message_of<ladder::KernelFault>([&] { call; }) == std::string(text)); \
+    CHECK(healthy());                                                           \
+  } while (false)
