@@ -62,10 +62,10 @@ std::string listed(const std::set<std::string>& files) {
 TEST_CASE("docs/bug_cases.md and the tests name the same cases") {
   const FilesOfCase document = documented(), tests = tested();
   CHECK(document.size() == 100);
-  for (const auto& [id, files] : document) {
-    CAPTURE(id);
-    const auto found = tests.find(id);
-    CHECK(listed(files) == listed(found == tests.end() ? std::set<std::string>{} : found->second));
+  for (const auto& entry : document) {
+    CAPTURE(entry.first);
+    const auto found = tests.find(entry.first);
+    CHECK(listed(entry.second) == listed(found == tests.end() ? std::set<std::string>{} : found->second));
   }
-  for (const auto& [id, files] : tests) CHECK_MESSAGE(document.contains(id), id);
+  for (const auto& entry : tests) CHECK_MESSAGE(document.contains(entry.first), entry.first);
 }
