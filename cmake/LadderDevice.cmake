@@ -95,12 +95,14 @@ if(LADDER_DEVICE STREQUAL "cpu")
   if(LADDER_CHECKED)
     target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-      target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0 -fno-ipa-icf)
+      target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0 -fno-ipa-icf
+        -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset)  # g++ would put them in place, unseen
     else()
       # clang leaves out a read before a write of the same cell, unless told otherwise.
       target_compile_options(ladder_kernel_flags INTERFACE
         "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
-        -gdwarf-aranges)  # without this index libdw does not find the line of an address
+        -gdwarf-aranges  # without this index libdw does not find the line of an address
+        -fdebug-compilation-dir=.)
     endif()
   endif()
 endif()

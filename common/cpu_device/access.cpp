@@ -1,6 +1,6 @@
 // How the device sees every load and store. Kernel files are compiled with -fsanitize=thread, which makes the compiler
-// call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds, which makes it check each index of
-// an array whose size it knows. The functions they call are these: no sanitizer's library is linked.
+// call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds, which makes it check each index
+// of an array whose size it knows. The functions they call are these: no sanitizer's library is linked.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -42,7 +42,8 @@ void Worker::out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::
   // Rounded down, so that the byte before the first element belongs to element -1.
   const std::ptrdiff_t index = (offset - (offset < 0 ? element - 1 : 0)) / element;
   fault(std::string("out-of-bounds ") + (write ? "write to " : "read of ") + what + ": index " + std::to_string(index) +
-            ", size " + std::to_string(bytes / element_bytes) + " (elements of " + std::to_string(element_bytes) + " bytes)",
+            ", size " + std::to_string(bytes / element_bytes) + " (elements of " + std::to_string(element_bytes) +
+            " bytes)",
         return_address);
 }
 
@@ -51,46 +52,57 @@ void Worker::out_of_bounds(const Allocation& allocation, std::uintptr_t address,
   running.in_kernel = false;
   const auto offset = static_cast<std::ptrdiff_t>(address - allocation.begin);
   const std::size_t size = allocation.end - allocation.begin;
-  if (allocation.shared) out_of_bounds(allocation.name, offset, size, bytes, write, return_address);
-  out_of_bounds("buffer '" + allocation.name + "'", offset, size, allocation.element_bytes, write, return_address);
+  if (allocation.shared)
+    out_of_bounds(allocation.name, offset, size, bytes, write, return_address);
+  else
+    out_of_bounds("buffer '" + allocation.name + "'", offset, size, allocation.element_bytes, write, return_address);
 }
 
 void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address) {
   if (const Allocation* allocation = memory_.find(address)) [[likely]] {
-    if (address < allocation->begin || address + bytes > allocation->end) [[unlikely]]
+    const std::size_t offset = address - allocation->begin, size = allocation->end - allocation->begin;
+    if (offset > size || bytes > size - offset) [[unlikely]] {  // a sum could overflow, as of memset's size
       out_of_bounds(*allocation, address, bytes, write, return_address);
+      abandon();
+    }
     Bytes& traffic = traffic_[allocation->counter];
     if (read) traffic.read += bytes;
     if (write) traffic.written += bytes;
     return;
   }
   if (address - segment_.begin < segment_.bytes)
-    return access_shared(address - segment_.begin, address, bytes, write, return_address);
+    return access_shared(address - segment_.begin, bytes, write, return_address);
   const auto bottom = reinterpret_cast<std::uintptr_t>(current_->bottom);
-  if (address - bottom < current_->bytes) return;  // a local variable
+  if (address - bottom < current_->bytes) return;                       // a local variable
   if (!memory_.in_arena(address) && in_program_image(address)) return;  // a constant
+  const auto arguments = reinterpret_cast<std::uintptr_t>(job_->grid.call);
+  if (!write && address - arguments < job_->grid.call_bytes) return;  // a copy constructor makes a thread's parameters
   running.in_kernel = false;
-  std::string what = std::string("out-of-bounds ") + (write ? "write to" : "read of") +
-                     " an address that belongs to no buffer, shared array or local variable ";
-  what += address < 4096 ? "(a null pointer)" : "(a host pointer, or a buffer that was freed?)";
-  fault(std::move(what), return_address);
+  fault(std::string("out-of-bounds ") + (write ? "write to" : "read of") +
+            " an address that belongs to no buffer, shared array or local variable " +
+            (address < 4096 ? "(a null pointer)" : "(a host pointer, or a buffer that was freed?)"),
+        return_address);
+  abandon();
 }
 
-void Worker::access_shared(std::size_t offset, std::uintptr_t address, std::size_t bytes, bool write,
-                           const void* return_address) {
+void Worker::access_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address) {
   const uint16_t place = places_[offset / 4];
   if (place == OTHER && !write) return;  // threadIdx and its kind
   const std::vector<SharedArray>& arrays = shared_arrays();
+  const auto outside = [&](const SharedArray& array) {
+    running.in_kernel = false;
+    out_of_bounds("shared array '" + array.name + "'",
+                  static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(array.offset), array.bytes, bytes,
+                  write, return_address);
+    abandon();
+  };
   if (place == NOTHING || place == OTHER) {
     // Between the arrays: past the end of the one before, most likely.
     auto near = std::upper_bound(arrays.begin(), arrays.end(), offset,
                                  [](std::size_t value, const SharedArray& array) { return value < array.offset; });
     if (near != arrays.begin()) --near;
     if (near == arrays.end()) return;
-    running.in_kernel = false;
-    out_of_bounds("shared array '" + near->name + "'",
-                  static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(near->offset), near->bytes, bytes, write,
-                  return_address);
+    outside(*near);
   }
   const std::size_t index = place - FIRST_ARRAY;
   const SharedArray& array = arrays[index];
@@ -99,20 +111,20 @@ void Worker::access_shared(std::size_t offset, std::uintptr_t address, std::size
     array_serial_[index] = block_serial_;
     std::memset(reinterpret_cast<void*>(segment_.begin + array.offset), POISON, array.bytes);
     static_bytes_ += array.bytes;
-    if (static_bytes_ > STATIC_SHARED_BYTES || static_bytes_ + dynamic_bytes_ > job_->shared_limit) running.in_kernel = false;
-    if (static_bytes_ > STATIC_SHARED_BYTES)
+    const bool too_many = static_bytes_ > STATIC_SHARED_BYTES;
+    if (too_many || static_bytes_ + dynamic_bytes_ > job_->shared_limit) running.in_kernel = false;
+    if (too_many)
       fault("shared memory: the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
                 " bytes, must be at most " + std::to_string(STATIC_SHARED_BYTES) + "; more needs dynamic shared memory",
             return_address);
-    if (static_bytes_ + dynamic_bytes_ > job_->shared_limit)
+    else if (!running.in_kernel)
       fault("shared memory: __shared__ arrays and dynamic shared memory take " +
                 std::to_string(static_bytes_ + dynamic_bytes_) + " bytes, must be at most " +
                 std::to_string(job_->shared_limit) + " on " + std::string(job_->model),
             return_address);
+    if (!running.in_kernel) abandon();
   }
-  if (address + bytes > segment_.begin + array.offset + array.bytes)
-    out_of_bounds("shared array '" + array.name + "'", static_cast<std::ptrdiff_t>(offset - array.offset), array.bytes, bytes,
-                  write, return_address);
+  if (bytes > array.offset + array.bytes - offset) outside(array);
 }
 
 void Worker::atomic_access(const void* address, std::size_t bytes, CallSite site) {
@@ -141,10 +153,17 @@ struct OutOfBounds {
   const TypeDescriptor* index;
 };
 
+// An index comes as the bits of its own type, of which `info` holds the sign and the width: -1 may be 0xffffffff.
+std::ptrdiff_t signed_index(const TypeDescriptor& type, std::uintptr_t bits) {
+  const int unused = 64 - (1 << (type.info >> 1));
+  if ((type.info & 1) == 0 || unused <= 0) return static_cast<std::ptrdiff_t>(bits);
+  return static_cast<std::ptrdiff_t>(bits << unused) >> unused;
+}
+
 [[noreturn]] void index_out_of_bounds(const OutOfBounds& data, std::uintptr_t index, const void* return_address) {
   const SourceLocation& place = data.location;  // not in reports: g++ gives the full path of the machine that compiled
   if (std::exchange(running.in_kernel, false))
-    worker->index_out_of_bounds(data.array->name, static_cast<std::ptrdiff_t>(index), return_address);
+    worker->index_out_of_bounds(data.array->name, signed_index(*data.index, index), return_address);
   std::fprintf(stderr, "%s:%u: index %zu is outside %s\n", place.file, place.line, static_cast<std::size_t>(index),
                data.array->name);
   std::abort();
@@ -169,9 +188,9 @@ bool checks_accesses() {
 using ladder::cpu_device::seen;
 
 // The callbacks' names are fixed, and one is needed for each size: the one place where a macro writes functions.
-#define LADDER_ACCESS(SIZE)                                                                                       \
-  extern "C" void __tsan_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); }         \
-  extern "C" void __tsan_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }        \
+#define LADDER_ACCESS(SIZE)                                                                                         \
+  extern "C" void __tsan_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); }           \
+  extern "C" void __tsan_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }          \
   extern "C" void __tsan_unaligned_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); } \
   extern "C" void __tsan_unaligned_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }
 LADDER_ACCESS(1)
@@ -195,42 +214,42 @@ void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
 }
 }
 
-// Atomic operations are replaced by calls as well, those of host code in the same files too. CUDA's own atomic functions
-// are watched in atomics.hpp; of what else a kernel may call, each reads and writes its cell.
-#define LADDER_ATOMIC_UPDATE(BITS, NAME, BUILTIN)                                                        \
+// Atomic operations are replaced by calls as well, those of host code in the same files too. CUDA's own atomic
+// functions are watched in atomics.hpp; of what else a kernel may call, each reads and writes its cell.
+#define LADDER_ATOMIC_UPDATE(BITS, NAME, BUILTIN)                                                                 \
   extern "C" uint##BITS##_t __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t value, int) { \
-    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                         \
-    return BUILTIN(p, value, __ATOMIC_SEQ_CST);                                                         \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                                   \
+    return BUILTIN(p, value, __ATOMIC_SEQ_CST);                                                                   \
   }
-#define LADDER_ATOMIC_COMPARE(BITS, NAME)                                                                           \
-  extern "C" int __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t* expected,                 \
-                                              uint##BITS##_t value, int, int) {                                     \
-    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                                     \
-    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+#define LADDER_ATOMIC_COMPARE(BITS, NAME)                                                              \
+  extern "C" int __tsan_atomic##BITS##_##NAME(volatile uint##BITS##_t* p, uint##BITS##_t* expected,    \
+                                              uint##BITS##_t value, int, int) {                        \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                        \
+    return __atomic_compare_exchange_n(p, expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
   }
-#define LADDER_ATOMIC(BITS)                                                                                           \
-  extern "C" uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* p, int) {                       \
-    seen(p, BITS / 8, true, false, __builtin_return_address(0));                                                      \
-    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                                      \
-  }                                                                                                                   \
-  extern "C" void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* p, uint##BITS##_t value, int) {                \
-    seen(p, BITS / 8, false, true, __builtin_return_address(0));                                                      \
-    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                                     \
-  }                                                                                                                   \
-  extern "C" uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                                               \
-      volatile uint##BITS##_t* p, uint##BITS##_t expected, uint##BITS##_t value, int, int) {                          \
-    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                                       \
-    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                      \
-    return expected;                                                                                                  \
-  }                                                                                                                   \
-  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_strong)                                                                \
-  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_weak)                                                                  \
-  LADDER_ATOMIC_UPDATE(BITS, exchange, __atomic_exchange_n)                                                           \
-  LADDER_ATOMIC_UPDATE(BITS, fetch_add, __atomic_fetch_add)                                                           \
-  LADDER_ATOMIC_UPDATE(BITS, fetch_sub, __atomic_fetch_sub)                                                           \
-  LADDER_ATOMIC_UPDATE(BITS, fetch_and, __atomic_fetch_and)                                                           \
-  LADDER_ATOMIC_UPDATE(BITS, fetch_or, __atomic_fetch_or)                                                             \
-  LADDER_ATOMIC_UPDATE(BITS, fetch_xor, __atomic_fetch_xor)                                                           \
+#define LADDER_ATOMIC(BITS)                                                                            \
+  extern "C" uint##BITS##_t __tsan_atomic##BITS##_load(const volatile uint##BITS##_t* p, int) {        \
+    seen(p, BITS / 8, true, false, __builtin_return_address(0));                                       \
+    return __atomic_load_n(p, __ATOMIC_SEQ_CST);                                                       \
+  }                                                                                                    \
+  extern "C" void __tsan_atomic##BITS##_store(volatile uint##BITS##_t* p, uint##BITS##_t value, int) { \
+    seen(p, BITS / 8, false, true, __builtin_return_address(0));                                       \
+    __atomic_store_n(p, value, __ATOMIC_SEQ_CST);                                                      \
+  }                                                                                                    \
+  extern "C" uint##BITS##_t __tsan_atomic##BITS##_compare_exchange_val(                                \
+      volatile uint##BITS##_t* p, uint##BITS##_t expected, uint##BITS##_t value, int, int) {           \
+    seen(p, BITS / 8, true, true, __builtin_return_address(0));                                        \
+    __atomic_compare_exchange_n(p, &expected, value, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);       \
+    return expected;                                                                                   \
+  }                                                                                                    \
+  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_strong)                                                 \
+  LADDER_ATOMIC_COMPARE(BITS, compare_exchange_weak)                                                   \
+  LADDER_ATOMIC_UPDATE(BITS, exchange, __atomic_exchange_n)                                            \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_add, __atomic_fetch_add)                                            \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_sub, __atomic_fetch_sub)                                            \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_and, __atomic_fetch_and)                                            \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_or, __atomic_fetch_or)                                              \
+  LADDER_ATOMIC_UPDATE(BITS, fetch_xor, __atomic_fetch_xor)                                            \
   LADDER_ATOMIC_UPDATE(BITS, fetch_nand, __atomic_fetch_nand)
 LADDER_ATOMIC(8)
 LADDER_ATOMIC(16)
@@ -243,18 +262,31 @@ LADDER_ATOMIC(64)
 extern "C" void __tsan_atomic_thread_fence(int) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 extern "C" void __tsan_atomic_signal_fence(int) {}
 
-// clang turns copies and fills into calls of these.
-extern "C" void* __tsan_memcpy(void* to, const void* from, std::size_t n) {
-  seen(from, n, true, false, __builtin_return_address(0));
-  seen(to, n, false, true, __builtin_return_address(0));
-  return std::memcpy(to, from, n);
+// Copies and fills of whole structs: newer versions of clang turn them into calls of __tsan_memcpy and its kind, older
+// ones and g++ into the C library's, which the linker (--wrap) leads here.
+#define LADDER_COPY(PREFIX, NAME)                                            \
+  extern "C" void* PREFIX##NAME(void* to, const void* from, std::size_t n) { \
+    seen(from, n, true, false, __builtin_return_address(0));                 \
+    seen(to, n, false, true, __builtin_return_address(0));                   \
+    return __real_##NAME(to, from, n);                                       \
+  }
+#define LADDER_FILL(PREFIX)                                             \
+  extern "C" void* PREFIX##memset(void* to, int value, std::size_t n) { \
+    seen(to, n, false, true, __builtin_return_address(0));              \
+    return __real_memset(to, value, n);                                 \
+  }
+#ifdef LADDER_CHECKED
+extern "C" {
+void* __real_memcpy(void* to, const void* from, std::size_t n);
+void* __real_memmove(void* to, const void* from, std::size_t n);
+void* __real_memset(void* to, int value, std::size_t n);
 }
-extern "C" void* __tsan_memmove(void* to, const void* from, std::size_t n) {
-  seen(from, n, true, false, __builtin_return_address(0));
-  seen(to, n, false, true, __builtin_return_address(0));
-  return std::memmove(to, from, n);
-}
-extern "C" void* __tsan_memset(void* to, int value, std::size_t n) {
-  seen(to, n, false, true, __builtin_return_address(0));
-  return std::memset(to, value, n);
-}
+LADDER_COPY(__tsan_, memcpy)
+LADDER_COPY(__tsan_, memmove)
+LADDER_FILL(__tsan_)
+LADDER_COPY(__wrap_, memcpy)
+LADDER_COPY(__wrap_, memmove)
+LADDER_FILL(__wrap_)
+#endif
+#undef LADDER_COPY
+#undef LADDER_FILL

@@ -28,22 +28,26 @@ T atomic_update(T* address, Operation operation, CallSite site) {
 }  // namespace ladder::cpu_device
 
 template <class T>
-T atomicAdd(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-  return ladder::cpu_device::atomic_update(
-      address, [value](T old) { return static_cast<T>(old + value); }, {file, line});
+T atomicAdd(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(),
+            int line = __builtin_LINE()) {
+  return ladder::cpu_device::atomic_update(address, [value](T old) { return static_cast<T>(old + value); },
+                                           {file, line});
 }
 template <class T>
-T atomicMax(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+T atomicMax(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(),
+            int line = __builtin_LINE()) {
   static_assert(std::is_integral_v<T>, "CUDA's atomicMax takes integers");
   return ladder::cpu_device::atomic_update(address, [value](T old) { return old < value ? value : old; }, {file, line});
 }
 template <class T>
-T atomicMin(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+T atomicMin(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(),
+            int line = __builtin_LINE()) {
   static_assert(std::is_integral_v<T>, "CUDA's atomicMin takes integers");
   return ladder::cpu_device::atomic_update(address, [value](T old) { return value < old ? value : old; }, {file, line});
 }
 template <class T>
-T atomicExch(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+T atomicExch(T* address, std::type_identity_t<T> value, const char* file = __builtin_FILE(),
+             int line = __builtin_LINE()) {
   return ladder::cpu_device::atomic_update(address, [value](T) { return value; }, {file, line});
 }
 template <class T>

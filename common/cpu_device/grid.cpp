@@ -85,7 +85,8 @@ class Pool {
 void set_device_model(std::string_view name) {
   const auto found = std::ranges::find(DEVICE_MODELS, name, &DeviceModel::name);
   if (found == DEVICE_MODELS.end())
-    throw InvalidArgument("set_device_model: name is '" + std::string(name) + "', must be sm_75, sm_80, sm_86, sm_89 or sm_90");
+    throw InvalidArgument("set_device_model: name is '" + std::string(name) +
+                          "', must be sm_75, sm_80, sm_86, sm_89 or sm_90");
   settings.model = &*found;
 }
 std::string_view device_model() { return settings.model->name; }
@@ -94,7 +95,8 @@ void set_returned_threads(ReturnedThreads rule) { settings.returned_threads = ru
 unsigned workers() {
   static const unsigned count = [] {
     const char* wanted = std::getenv("LADDER_WORKERS");
-    const unsigned number = wanted ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) : std::thread::hardware_concurrency();
+    const unsigned number =
+        wanted ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) : std::thread::hardware_concurrency();
     return std::clamp(number, 1u, 16u);  // 1,024 guarded stacks each: more would meet the system's limit on mappings
   }();
   return count;
@@ -119,16 +121,22 @@ void reset_traffic() {
 }
 
 void run_grid(const Grid& grid) {
-  if (std::exchange(running.in_kernel, false))
+  if (std::exchange(running.in_kernel, false)) {
     worker->fault("a kernel launches a kernel, which the CPU device does not offer", __builtin_return_address(0));
+    worker->abandon();
+  }
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
   static Pool pool;
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);
   // Several chunks per worker even out their pace; below a few thousand threads, waking another worker costs more.
-  Job job{grid, blocks, std::max<uint64_t>(1, blocks / (uint64_t{workers()} * 16)), settings.returned_threads,
-          limit, settings.model->name};
+  Job job{grid,
+          blocks,
+          std::max<uint64_t>(1, blocks / (uint64_t{workers()} * 16)),
+          settings.returned_threads,
+          limit,
+          settings.model->name};
   pool.run(job, blocks == 1 || threads < 4096);
   launches.fetch_add(1, std::memory_order_relaxed);
   if (!job.fault.empty()) throw KernelFault(job.fault);

@@ -14,20 +14,20 @@ namespace ladder::cpu_device {
 
 // What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
 struct Running {
-  bool in_kernel = false;             // a kernel's own code runs: its accesses count, those of host and device do not
-  uint32_t thread = 0;                // the running CUDA thread, counted through its block
-  uint32_t threads = 0;               // threads of the block
-  uint32_t started = 0;               // threads that have begun; the next fresh one has this number
-  uint32_t ready = 0;                 // threads that waited and may go on: they go before fresh ones
-  uint32_t done = 0;                  // threads that have returned
-  uint32_t collectives = 0;           // warp functions in which some lanes wait for others
-  const uint3* indices = nullptr;     // threadIdx of each thread
-  uint32_t returned_lanes[32] = {};   // per warp
+  bool in_kernel = false;            // a kernel's own code runs: its accesses count, those of host and device do not
+  uint32_t thread = 0;               // the running CUDA thread, counted through its block
+  uint32_t threads = 0;              // threads of the block
+  uint32_t started = 0;              // threads that have begun; the next fresh one has this number
+  uint32_t ready = 0;                // threads that waited and may go on: they go before fresh ones
+  uint32_t done = 0;                 // threads that have returned
+  uint32_t collectives = 0;          // warp functions in which some lanes wait for others
+  const uint3* indices = nullptr;    // threadIdx of each thread
+  uint32_t returned_lanes[32] = {};  // per warp
 };
 inline constinit thread_local Running running{};
 
-// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker may
-// have kept the copies that call the device.
+// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker
+// may have kept the copies that call the device.
 struct OutsideKernel {
   [[gnu::no_sanitize_thread]] OutsideKernel() { running.in_kernel = false; }
   [[gnu::no_sanitize_thread]] ~OutsideKernel() { running.in_kernel = true; }
@@ -55,7 +55,8 @@ struct Grid {
   dim3 grid, block;
   std::size_t shared_bytes;
   void (*run_threads)(void* call);  // runs fresh threads on the current fiber while begin_thread() allows
-  void* call;
+  void* call;                       // the kernel and its arguments
+  std::size_t call_bytes;
 };
 // Runs all blocks; returns when the last one has ended. Throws LaunchRefused before, KernelFault after anything ran.
 void run_grid(const Grid& grid);
@@ -72,8 +73,9 @@ namespace ladder {
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
             Arguments&&... arguments) {
-  static_assert(sizeof...(Parameters) == sizeof...(Arguments), "launch: as many arguments as the kernel has parameters");
-  auto run_threads = [kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments))]()
+  static_assert(sizeof...(Parameters) == sizeof...(Arguments),
+                "launch: as many arguments as the kernel has parameters");
+  auto run_threads = [ kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments)) ]()
       __attribute__((no_sanitize_thread)) {
     while (cpu_device::begin_thread()) {
       kernel(values...);
@@ -83,7 +85,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   const auto call = [](void* closure) __attribute__((no_sanitize_thread)) {
     (*static_cast<decltype(run_threads)*>(closure))();
   };
-  cpu_device::run_grid({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, call, &run_threads});
+  cpu_device::run_grid(
+      {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, call, &run_threads, sizeof run_threads});
 }
 
 /// The block's dynamic shared memory as an array of T, of as many bytes as the launch asked for.

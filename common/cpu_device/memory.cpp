@@ -12,7 +12,7 @@
 namespace ladder::cpu_device {
 namespace {
 
-constexpr int POISON = 0xff;          // four of these bytes are a NaN, and an int of -1
+constexpr int POISON = 0xff;            // four of these bytes are a NaN, and an int of -1
 constexpr std::size_t ALIGNMENT = 256;  // what cudaMalloc promises
 
 std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
@@ -45,7 +45,8 @@ std::uintptr_t Memory::take_slot(std::size_t bytes) {
 void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string name, bool shared) {
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   // The poison touches every page, and a system that promised more than it has would end the process.
-  if (bytes > std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)))) throw std::bad_alloc();
+  if (bytes > std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))))
+    throw std::bad_alloc();
   const std::lock_guard lock(mutex_);
   const std::size_t body = round_up(std::max<std::size_t>(bytes, 1), ALIGNMENT);
   const std::size_t open = round_up(body, page);  // the pages that can be touched
@@ -91,7 +92,9 @@ void Memory::release(void* memory) noexcept {
   if (found == by_address_.end()) return;
   const Allocation& allocation = *found->second;
   const std::uintptr_t slot = allocation.slot_begin;
-  unpoison_for_sanitizer(reinterpret_cast<void*>(slot), allocation.slot_bytes);
+  const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t open = round_up(std::max(allocation.end, allocation.begin + 1), page) - (slot + GRANULE);
+  unpoison_for_sanitizer(reinterpret_cast<void*>(slot + GRANULE), open);
   // Fresh, inaccessible pages: the memory goes back to the system, and a use after this is a fault.
   mmap(reinterpret_cast<void*>(slot), allocation.slot_bytes, PROT_NONE,
        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);

@@ -22,9 +22,9 @@ struct Allocation {
   std::uintptr_t begin = 0, end = 0;  // the bytes that were asked for
   std::size_t element_bytes = 1;
   std::string name;
-  bool shared = false;         // a block's dynamic shared memory, not a buffer
-  std::size_t counter = 0;     // its place in the traffic counters of each OS thread
-  uint64_t serial = 0;         // in order of allocation
+  bool shared = false;      // a block's dynamic shared memory, not a buffer
+  std::size_t counter = 0;  // its place in the traffic counters of each OS thread
+  uint64_t serial = 0;      // in order of allocation
   std::uintptr_t slot_begin = 0;
   std::size_t slot_bytes = 0;
   Bytes traffic;
@@ -59,7 +59,7 @@ class Memory {
   Memory();
   ~Memory();
 
-  static constexpr std::size_t GRANULE = std::size_t{16} << 20;      // also the width of the guards
+  static constexpr std::size_t GRANULE = std::size_t{16} << 20;       // also the width of the guards
   static constexpr std::size_t ARENA_BYTES = std::size_t{256} << 30;  // reserved, not used
   static constexpr std::size_t GRANULES = ARENA_BYTES / GRANULE;
 

@@ -15,9 +15,11 @@
 namespace ladder::cpu_device {
 namespace {
 
-std::string demangle(const char* name) {
+std::string demangle(std::string name) {
+  name = name.substr(0, name.find('.'));  // a compiler marks its own copies: "sum.0", "kernel.constprop.0"
   int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                    std::free);
   return status == 0 ? text.get() : name;
 }
 
@@ -96,7 +98,8 @@ class Program {
       const std::string full = demangle(name);
       const std::size_t split = full.rfind("::");
       if (split == std::string::npos) continue;
-      shared.push_back({symbol.st_value, symbol.st_size, full.substr(split + 2), short_function(full.substr(0, split))});
+      shared.push_back(
+          {symbol.st_value, symbol.st_size, full.substr(split + 2), short_function(full.substr(0, split))});
     }
     std::ranges::sort(shared, {}, &SharedArray::offset);
   }

@@ -16,7 +16,7 @@ std::string function_name(const void* function);
 
 // A variable declared __shared__: a thread-local that belongs to a function.
 struct SharedArray {
-  std::size_t offset;    // in the program's thread-local segment
+  std::size_t offset;  // in the program's thread-local segment
   std::size_t bytes;
   std::string name;      // "partial"
   std::string function;  // "ladder::block_reduce<256, ladder::Max>"

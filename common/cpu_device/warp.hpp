@@ -1,5 +1,5 @@
-// Barriers, shuffles and votes, as CUDA defines them (CUDA C++ Programming Guide, "Warp Shuffle Functions"; PTX, "shfl.sync").
-// Each remembers where it was called, for the reports.
+// Barriers, shuffles and votes, as CUDA defines them (CUDA C++ Programming Guide, "Warp Shuffle Functions"; PTX,
+// "shfl.sync"). Each remembers where it was called, for the reports.
 #pragma once
 
 #include <bit>
@@ -62,7 +62,8 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
                    int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
   const int source = lane() + static_cast<int>(delta & 31);
-  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_down_sync", {file, line});
+  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_down_sync",
+                 {file, line});
 }
 // A source behind the segment keeps its own value; one in an earlier segment is read, as the hardware does.
 template <class T>
@@ -70,7 +71,8 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize, c
                   int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
   const int source = lane() ^ (lane_mask & 31);
-  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_xor_sync", {file, line});
+  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_xor_sync",
+                 {file, line});
 }
 
 inline unsigned __ballot_sync(unsigned mask, int predicate, const char* file = __builtin_FILE(),

@@ -12,6 +12,7 @@
 #include <map>
 #include <new>
 #include <span>
+#include <utility>
 
 #include "common/cpu_device/sanitizers.hpp"
 
@@ -19,7 +20,8 @@ namespace ladder::cpu_device {
 namespace {
 
 constexpr std::size_t STACK_BYTES = (ADDRESS_SANITIZER ? 256 : 64) << 10;
-// Wide enough that no frame steps over it: kernels are compiled with -fstack-clash-protection, which touches every page.
+// Wide enough that no frame steps over it: kernels are compiled with -fstack-clash-protection, which touches every
+// page.
 constexpr std::size_t GUARD_BYTES = 64 << 10;
 constexpr std::size_t SIGNAL_STACK_BYTES = 1 << 20;  // the report reads debug information there
 constexpr int POISON = 0xff;
@@ -40,6 +42,7 @@ std::string mask_text(unsigned mask) {
 
 // A stack overflow lands in the guard. Nothing can go on from there, so the process ends, but it says why.
 void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
+  const bool in_kernel = std::exchange(running.in_kernel, false);
   const auto address = static_cast<const char*>(info->si_addr);
   std::string text;
   if (worker) {
@@ -47,12 +50,11 @@ void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
     if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
       text = "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
              " KiB that the CPU device gives each thread\n  in " + worker->where_running() + "\n";
-    else if (const Allocation* near = running.in_kernel
-                                          ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address))
-                                          : nullptr)
+    else if (const Allocation* near =
+                 in_kernel ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)) : nullptr)
       text = "out-of-bounds access of buffer '" + near->name + "', byte " +
-             std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) + " of " +
-             std::to_string(near->end - near->begin) + "\n  in " + worker->where_running() + "\n";
+             std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) +
+             " of " + std::to_string(near->end - near->begin) + "\n  in " + worker->where_running() + "\n";
   }
   if (text.empty()) {  // not ours: let the default action tell it
     signal(signal_number, SIG_DFL);
@@ -63,10 +65,11 @@ void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
   _exit(2);
 }
 
+thread_local std::unique_ptr<Worker> owner;
+
 }  // namespace
 
 Worker& this_worker() {
-  static thread_local std::unique_ptr<Worker> owner;
   if (!owner) {
     owner = std::make_unique<Worker>();
     worker = owner.get();
@@ -138,7 +141,7 @@ void Worker::start(Fiber& fiber) {
 
 void Worker::enter(boost::context::detail::transfer_t from) {
   Worker& self = *static_cast<Worker*>(from.data);
-  enter_stack(nullptr, &self.previous_->bottom, &self.previous_->bytes);
+  enter_stack(nullptr, &self.previous_->bottom, &self.previous_->bytes);  // how the sanitizer tells where main_ lies
   self.previous_->context = from.fctx;
   self.fiber_body();
 }
@@ -175,7 +178,7 @@ uint32_t Worker::pop_ready() {
 
 // Lets another thread of the block run: one that may go on, else a fresh one. Nobody left: back to run_block.
 [[gnu::always_inline]] inline void Worker::go_on() {
-  Fiber& next = running.ready != 0                        ? *waits_[pop_ready()].fiber
+  Fiber& next = running.ready != 0                   ? *waits_[pop_ready()].fiber
                 : running.started != running.threads ? idle_fiber()
                                                      : main_;
   if (&next != current_) switch_to(next);
@@ -195,11 +198,14 @@ void Worker::block_barrier(CallSite site) {
   const uint32_t thread = running.thread;
   if (!at_barrier_.empty()) {
     const Wait& first = waits_[at_barrier_.front()];
-    if (first.site.line != site.line || (first.site.file != site.file && std::strcmp(first.site.file, site.file) != 0))
+    if (first.site.line != site.line ||
+        (first.site.file != site.file && std::strcmp(first.site.file, site.file) != 0)) {
       fault("divergent barrier: thread " + index_text(indices_[at_barrier_.front()], shape_) +
                 " waits in __syncthreads at " + site_text(first.site) +
                 ", and this thread comes to another; all threads of a block must reach the same one",
             site);
+      abandon();
+    }
   }
   waits_[thread] = {current_, "__syncthreads", site};
   at_barrier_.push_back(static_cast<uint16_t>(thread));
@@ -219,20 +225,24 @@ void Worker::warp_collective(unsigned mask, Collective collective, const char* n
   const uint32_t thread = running.thread, lane = thread % 32;
   Warp& warp = warps_[thread / 32];
   const unsigned bit = 1u << lane;
-  if ((mask & bit) == 0)
+  if ((mask & bit) == 0) {
     fault(std::string(name) + ": lane " + std::to_string(lane) + " calls it, but is not in its mask " + mask_text(mask),
-            site);
+          site);
+    abandon();
+  }
   std::size_t index = warp.groups.size();
   for (std::size_t i = 0; i < warp.groups.size(); ++i) {
     const Group& group = warp.groups[i];
-    if (group.mask == mask && group.collective == collective && std::strcmp(group.name, name) == 0 &&
-        (group.arrived & bit) == 0)
+    if (group.mask == mask && (group.name == name || std::strcmp(group.name, name) == 0) &&
+        (group.arrived & bit) == 0) {
       index = i;
-    else if ((group.mask & mask) != 0)
+    } else if ((group.mask & mask) != 0) {
       fault("divergent warp: lane " + std::to_string(lane) + " calls " + name + " with mask " + mask_text(mask) +
-                " while lane " + std::to_string(std::countr_zero(group.arrived)) + " of its warp waits in " + group.name +
-                " with mask " + mask_text(group.mask),
+                " while lane " + std::to_string(std::countr_zero(group.arrived)) + " of its warp waits in " +
+                group.name + " with mask " + mask_text(group.mask),
             site);
+      abandon();
+    }
   }
   if (index == warp.groups.size()) {
     warp.groups.push_back({mask, 0, collective, name});
@@ -367,13 +377,9 @@ void Worker::reset_after_fault() {
   }
 }
 
-void Worker::fault(std::string what, CallSite place) {
-  fault_record_ = {std::move(what), place};
-  abandon();
-}
+void Worker::fault(std::string what, CallSite place) { fault_record_ = {std::move(what), place}; }
 void Worker::fault(std::string what, const void* return_address) {
   fault_record_ = {std::move(what), atomic_site_, return_address};
-  abandon();
 }
 void Worker::index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address) {
   fault_record_ = {"index " + std::to_string(index), {}, return_address, type};
@@ -408,13 +414,15 @@ std::string Worker::describe_array(const std::string& type, const std::string& i
     if (first_extent == 0) first_extent = extent;
     elements *= extent;
   }
+  std::string type_name = type;  // g++ writes 'float [3]', clang 'float[3]'
+  if (const std::size_t space = type_name.find(" ["); space != std::string::npos) type_name.erase(space, 1);
   const std::string kernel = function_name(job_->grid.kernel);
   std::string names;
   for (const SharedArray& array : shared_arrays())
     if (array.function == kernel && elements != 0 && array.bytes % elements == 0)
       names += (names.empty() ? "'" : " or '") + array.name + "'";
   return "out-of-bounds index into " + (names.empty() ? "an" : "shared array " + names + ", or a local") +
-         " array of type " + type + ": " + index + ", size " + std::to_string(first_extent);
+         " array of type " + type_name + ": " + index + ", size " + std::to_string(first_extent);
 }
 
 std::string Worker::describe_deadlock() const {

@@ -40,8 +40,8 @@ struct Job {
 };
 
 struct Fiber {
-  // Boost's bare stack pointer, not its fiber class: that one unwinds a kernel's frames when it is destroyed, and a thread
-  // that a fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
+  // Boost's bare stack pointer, not its fiber class: that one unwinds a kernel's frames when it is destroyed, and a
+  // thread that a fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
   boost::context::detail::fcontext_t context = nullptr;
   char* mapping = nullptr;  // guard, then stack
   std::size_t mapping_bytes = 0;
@@ -69,13 +69,16 @@ class Worker {
   void atomic_access(const void* address, std::size_t bytes, CallSite site);
   void* dynamic_shared() const { return dynamic_; }
 
-  // Reports a fault of the running thread and abandons the block. The place is a line of the source, or a return address
-  // that is looked up later: debug information is read on the OS thread's own stack, for which a fiber's is too small.
-  [[noreturn]] void fault(std::string what, CallSite place);
-  [[noreturn]] void fault(std::string what, const void* return_address);
+  // Records a fault of the running thread. The block is abandoned after that, in a statement of its own: what is on the
+  // stack then is forgotten, and a string there would never be freed. The place is a line of the source, or a return
+  // address that is looked up later: debug information is read on the OS thread's own stack, for which a fiber's is too
+  // small.
+  void fault(std::string what, CallSite place);
+  void fault(std::string what, const void* return_address);
+  [[noreturn]] void abandon();
 
   struct Mailbox {
-    uint64_t value;    // posted by the lane; then what it receives
+    uint64_t value;  // posted by the lane; then what it receives
     int32_t source_lane;
   };
   Mailbox& mailbox() { return warps_[running.thread / 32].mailboxes[running.thread % 32]; }
@@ -105,7 +108,6 @@ class Worker {
 
   void run_block(uint64_t block);
   void prepare_block();
-  [[noreturn]] void abandon();
   void reset_after_fault();
   std::string describe_fault() const;
   std::string describe_array(const std::string& type, const std::string& index) const;
@@ -125,11 +127,11 @@ class Worker {
   bool complete(uint32_t warp, const Group& group) const;
   void release_group(uint32_t warp, std::size_t group);
 
-  void access_shared(std::size_t offset, std::uintptr_t address, std::size_t bytes, bool write, const void* return_address);
-  [[noreturn]] void out_of_bounds(const Allocation& allocation, std::uintptr_t address, std::size_t bytes, bool write,
-                                  const void* return_address);
-  [[noreturn]] void out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes,
-                                  std::size_t element_bytes, bool write, const void* return_address);
+  void access_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
+  void out_of_bounds(const Allocation& allocation, std::uintptr_t address, std::size_t bytes, bool write,
+                     const void* return_address);
+  void out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes, std::size_t element_bytes,
+                     bool write, const void* return_address);
 
   Job* job_ = nullptr;
   uint64_t block_ = 0;
@@ -142,7 +144,7 @@ class Worker {
   };
   Fault fault_record_;
   CallSite atomic_site_{};  // of the atomic function under way; its accesses have no return address of their own
-  std::string fault_;  // the report, empty while all is well
+  std::string fault_;       // the report, empty while all is well
 
   Fiber main_;
   Fiber* current_ = &main_;

@@ -80,6 +80,10 @@ __global__ void on_chip(float* out) {
   for (int i = 0; i < 32; ++i) local[i % 8] += s[i] * dynamic[i];
   if (threadIdx.x == 0) out[0] = local[0];
 }
+__global__ void copy_and_fill(Matrix3* x, const Matrix3* y, int n) {
+  memcpy(&x[0], &y[0], n * sizeof(Matrix3));  // CUDA offers both to kernels
+  memset(&x[n], 0, sizeof(Matrix3));
+}
 __global__ void member(float4* x) { x[threadIdx.x].y = 1.0f; }
 
 }  // namespace
@@ -114,6 +118,20 @@ TEST_CASE("shared memory and local variables are no traffic, a member is its own
   CHECK(on_chip_only.bytes() == 4 * 4);
   const Buffer<float4> x("x", 32);
   CHECK(count_launches([&] { launch(member, dim3(1), dim3(32), 0, nullptr, x.data()); }).bytes() == 128);
+}
+
+TEST_CASE("memcpy and memset in a kernel") {
+  const Buffer<Matrix3> x("x", 10), y("y", 9);
+  const Launches launches =
+      count_launches([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), 9); });
+  CHECK(launches.traffic[0].bytes_written == 720);
+  CHECK(launches.traffic[1].bytes_read == 648);
+  const std::string report =
+      message_of<KernelFault>([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), 10); });
+  CHECK(contains(report, "out-of-bounds read of buffer 'y': index 9, size 9 (elements of 72 bytes)"));
+  const std::string negative =
+      message_of<KernelFault>([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), -1); });
+  CHECK(contains(negative, "out-of-bounds "));
 }
 
 TEST_CASE("what the host does is not counted, and a refused or faulty launch leaves the counters right") {

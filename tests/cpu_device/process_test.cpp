@@ -16,7 +16,7 @@ struct Ending {
 
 Ending run_subject(const std::string& argument) {
   const std::string err_file = std::string(SUBJECT) + "." + argument + ".err";
-  const std::string command = std::string("'") + SUBJECT + "' " + argument + " 2>'" + err_file + "'";
+  const std::string command = std::string("timeout 60 '") + SUBJECT + "' " + argument + " 2>'" + err_file + "'";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
   std::string out;

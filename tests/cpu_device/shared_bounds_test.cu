@@ -55,7 +55,7 @@ void run_pointer(int64_t i, bool write) {
 TEST_CASE("BC-091: an index past a shared array of constant size") {
   const Buffer<float> out("out", 4);
   CHECK_FAULT(launch(constant_index_array, dim3(1), dim3(4), 0, nullptr, out.data()),
-              "out-of-bounds index into shared array 's', or a local array of type 'float [3]': index 3, size 3\n  in "
+              "out-of-bounds index into shared array 's', or a local array of type 'float[3]': index 3, size 3\n  in "
               "kernel (anonymous namespace)::constant_index_array, block 0, thread 3" +
                   at(CONSTANT));
 }
@@ -67,16 +67,16 @@ TEST_CASE("an index past a row, and past the rows, of a shared array") {
   };
   const std::string kernel = "\n  in kernel (anonymous namespace)::two_dimensions, block 0, thread 0" + at(TWO);
   const std::string what = "out-of-bounds index into shared array 'tile', or a local array of type ";
-  CHECK_FAULT(run(4, 0), what + "'float [4][8]': index 4, size 4" + kernel);
-  CHECK_FAULT(run(0, 8), what + "'float [8]': index 8, size 8" + kernel);
-  CHECK_FAULT(run(0, -1), what + "'float [8]': index -1, size 8" + kernel);
+  CHECK_FAULT(run(4, 0), what + "'float[4][8]': index 4, size 4" + kernel);
+  CHECK_FAULT(run(0, 8), what + "'float[8]': index 8, size 8" + kernel);
+  CHECK_FAULT(run(0, -1), what + "'float[8]': index -1, size 8" + kernel);
   run(3, 7);
 }
 
 TEST_CASE("an index past a thread's own array") {
   const Buffer<float> out("out", 1);
   CHECK_FAULT(launch(local_array, dim3(1), dim3(1), 0, nullptr, out.data(), 5),
-              "out-of-bounds index into an array of type 'int [5]': index 5, size 5\n  in kernel (anonymous "
+              "out-of-bounds index into an array of type 'int[5]': index 5, size 5\n  in kernel (anonymous "
               "namespace)::local_array, block 0, thread 0" +
                   at(LOCAL));
 }
