@@ -64,9 +64,9 @@ void five_values(Report& report, const Options& options) {
     report.value(name, line);
   }
   report.paragraph(
-      "They prove nothing. A wrong probability, a mask that repeats, a mask that is the same for each seed: all can look "
-      "like this. Of what is random only the distribution can be tested: count, and know how far chance carries a "
-      "count.");
+      "They prove nothing. A wrong probability, a mask that repeats, a mask that is the same for each seed: all can "
+      "look like this. Of what is random only the distribution can be tested: count, and know how far "
+      "chance carries a count.");
 }
 
 bool survivors_exact(const std::vector<float>& x, const std::vector<float>& out, float p) {

@@ -166,8 +166,8 @@ std::string show_wall(Report& report, const std::string& device, std::size_t lim
 int wall(Report& report) {
   report.paragraph(
       "This rung holds all of K and V in the shared memory of one block. K and V grow with k_len, a chip does not: the "
-      "article's kernel \"breaks, not gracefully, it just runs out of room\". Here the launcher computes the bytes first, "
-      "and refuses before anything runs. The article's \"tens of kilobytes\" are, by architecture:");
+      "article's kernel \"breaks, not gracefully, it just runs out of room\". Here the launcher computes the bytes "
+      "first, and refuses before anything runs. The article's \"tens of kilobytes\" are, by architecture:");
   std::string refusal;
   if (try_set_device_model(DEVICE_MODELS.front().name)) {
     for (const DeviceModel& model : DEVICE_MODELS) {
@@ -184,8 +184,8 @@ int wall(Report& report) {
   for (int64_t head_dim : HEAD_DIMS)
     report.value("head dimension " + std::to_string(head_dim), grouped(2 * 64 * head_dim * 4), "bytes");
   report.lesson(
-      "what must fit on chip decides how far a kernel goes. A softmax that never needs its whole row (rung 06) takes the "
-      "wall down (rung 07).");
+      "what must fit on chip decides how far a kernel goes. A softmax that never needs its whole row (rung 06) takes "
+      "the wall down (rung 07).");
   return report.exit_status();
 }
 
@@ -213,14 +213,14 @@ int main(int argc, char** argv) {
     Report report(std::cout, "05 attention: O = softmax(scale Q K^T) V", device_description());
     if (show_only_wall) return wall(report);
     report.paragraph(
-        "A block loads all of K and V into shared memory. Each of its 8 warps takes a query at a time: its whole row of "
-        "scores S = Q K^T / sqrt(head_dim), their maximum m, P = exp(S - m) and its sum l, then O = P V / l.");
+        "A block loads all of K and V into shared memory. Each of its 8 warps takes a query at a time: its whole row "
+        "of scores S = Q K^T / sqrt(head_dim), their maximum m, P = exp(S - m) and its sum l, then O = P V / l.");
     show_article_shapes(report, static_cast<uint64_t>(seed));
     show_causal(report);
     show_traffic(report, shape, causal, static_cast<uint64_t>(seed));
     report.lesson(
-        "offsets, masks and a stable softmax are all that attention needs, as long as K and V fit on chip. See where they "
-        "stop fitting: --wall");
+        "offsets, masks and a stable softmax are all that attention needs, as long as K and V fit on chip. See where "
+        "they stop fitting: --wall");
     return report.exit_status();
   });
 }
