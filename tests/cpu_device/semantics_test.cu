@@ -246,8 +246,10 @@ __global__ void four_at_a_time(const float4* x, float4* out) {
 
 TEST_CASE("a million additions to one cell, all at once") {
   const Buffer<float> sum("sum", std::vector<float>(1));
-  launch(hammer, dim3(100), dim3(100), 0, nullptr, sum.data());
-  CHECK(sum.download()[0] == 1e6f);
+  for (int i = 1; i <= 16; ++i) {  // several, since a busy machine may let one worker do a whole launch
+    launch(hammer, dim3(100), dim3(100), 0, nullptr, sum.data());
+    REQUIRE(sum.download()[0] == 1e6f * static_cast<float>(i));
+  }
 }
 
 TEST_CASE("each atomic function returns the value before") {
