@@ -219,11 +219,10 @@ namespace {
 
 __global__ void count_on_zero(float* out) {
   __shared__ float sum[1];
-  sum[0] += 1.0f;
   float* dynamic = dynamic_shared<float>();
-  dynamic[0] += 1.0f;
-  out[2 * blockIdx.x] = sum[0];
-  out[2 * blockIdx.x + 1] = dynamic[0];
+  out[2 * blockIdx.x] = sum[0] + 1.0f;
+  out[2 * blockIdx.x + 1] = dynamic[0] + 1.0f;
+  sum[0] = dynamic[0] = 0.0f;  // what the next block would find
 }
 
 }  // namespace

@@ -9,6 +9,10 @@ namespace {
 
 __global__ void count_threads(int* sum) { atomicAdd(sum, 1); }
 
+__global__ void hammer(float* sum) {
+  for (int i = 0; i < 100; ++i) atomicAdd(sum, 1.0f);
+}
+
 struct Visit {
   uint3 thread, block;
   dim3 block_dim, grid_dim;
@@ -239,6 +243,14 @@ __global__ void four_at_a_time(const float4* x, float4* out) {
 }
 
 }  // namespace
+
+TEST_CASE("a million additions to one cell, all at once") {
+  const Buffer<float> sum("sum", std::vector<float>(1));
+  for (int i = 1; i <= 16; ++i) {  // several, since a busy machine may let one worker do a whole launch
+    launch(hammer, dim3(100), dim3(100), 0, nullptr, sum.data());
+    REQUIRE(sum.download()[0] == 1e6f * static_cast<float>(i));
+  }
+}
 
 TEST_CASE("each atomic function returns the value before") {
   const Buffer<int> out("out", 7);
