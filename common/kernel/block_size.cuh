@@ -23,8 +23,8 @@ constexpr int64_t next_power_of_2(int64_t n) {
   return power;
 }
 
-/// A one-dimensional grid of `blocks`. Throws InvalidArgument when there are none, or more than grid.x takes (2^31 -
-/// 1).
+/// A one-dimensional grid of `blocks`. Throws InvalidArgument when there are none, or more than the 2^31 - 1 that
+/// grid.x takes.
 inline dim3 grid_of(const char* function, int64_t blocks) {
   require_range(function, "the number of blocks", blocks, 1, 2147483647);
   return dim3(static_cast<unsigned>(blocks));
@@ -32,17 +32,16 @@ inline dim3 grid_of(const char* function, int64_t blocks) {
 
 /// Turns a run-time power of two into a template argument: calls `body(std::integral_constant<int, BLOCK_SIZE>{})`.
 /// Every power of two from 1 to LARGEST is compiled, so that a kernel's loops and arrays have constant sizes.
-/// Anything else throws InvalidArgument: "<function>: BLOCK_SIZE is <value>, must be <limit>"; when the value is too
-/// large, `beyond` says how the limit could be passed.
+/// Anything else throws InvalidArgument: "<function>: BLOCK_SIZE is <value>, must be <limit>".
 template <int LARGEST, class Body>
-void dispatch_block_size(const char* function, int64_t BLOCK_SIZE, const char* beyond, Body&& body) {
+void dispatch_block_size(const char* function, int64_t BLOCK_SIZE, Body&& body) {
   static_assert(LARGEST >= 1 && (LARGEST & (LARGEST - 1)) == 0, "LARGEST must be a power of two");
   if (BLOCK_SIZE == LARGEST) return body(std::integral_constant<int, LARGEST>{});
   const bool power_of_2 = BLOCK_SIZE >= 1 && (BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0;
   if (!power_of_2) refuse(function, "BLOCK_SIZE", std::to_string(BLOCK_SIZE), "a power of two");
   if (BLOCK_SIZE > LARGEST)
-    refuse(function, "BLOCK_SIZE", std::to_string(BLOCK_SIZE), "at most " + std::to_string(LARGEST) + beyond);
-  if constexpr (LARGEST > 1) dispatch_block_size<LARGEST / 2>(function, BLOCK_SIZE, beyond, body);
+    refuse(function, "BLOCK_SIZE", std::to_string(BLOCK_SIZE), "at most " + std::to_string(LARGEST));
+  if constexpr (LARGEST > 1) dispatch_block_size<LARGEST / 2>(function, BLOCK_SIZE, body);
 }
 
 }  // namespace ladder

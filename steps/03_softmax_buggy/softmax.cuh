@@ -98,7 +98,7 @@ inline void softmax(ladder::Matrix<const float> input, ladder::Matrix<float> out
                    "at most " + std::to_string(MAX_BLOCK_SIZE) +
                        ": one block keeps the whole row in registers. An online softmax (rung 06) reads the row in "
                        "pieces, keeps a running maximum and a running sum, and takes any width");
-  ladder::dispatch_block_size<MAX_BLOCK_SIZE>("softmax", BLOCK_SIZE, "", [&](auto block_size) {
+  ladder::dispatch_block_size<MAX_BLOCK_SIZE>("softmax", BLOCK_SIZE, [&](auto block_size) {
     ladder::launch(softmax_kernel<block_size()>, grid, dim3(threads_for(block_size())), 0, stream, output.data,
                    input.data, input.strides[0], output.strides[0], n_cols);
   });
