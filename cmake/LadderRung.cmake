@@ -1,5 +1,7 @@
 # ladder_rung(NN_name [tests...]) adds a rung: its program, build/<preset>/NN_name, from steps/NN_name/main.cu.
 # ladder_test(name source... [LABELS label...]) adds a doctest program of its own and registers it with ctest.
+# ladder_program_test(name label command...) registers a call of a rung's program: it must exit with 0, which it does
+#   when the rung behaved as the ladder says.
 
 add_custom_target(steps)  # all rungs' programs, without the tests
 
@@ -31,4 +33,10 @@ function(ladder_test name)
   # 77: the device is missing. ctest then reports the test as skipped, not as passed.
   set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${test_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300
                        ENVIRONMENT "RC_PARAMS=seed=20260907")
+endfunction()
+
+function(ladder_program_test name label)
+  add_test(NAME ${name} COMMAND ${ARGN} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${label}" TIMEOUT 300
+                       SKIP_REGULAR_EXPRESSION "error: no CUDA device")
 endfunction()
