@@ -8,22 +8,12 @@
 
 #include "common/harness/buffer.hpp"
 #include "common/kernel/gpu.cuh"
+#include "tests/expect.hpp"
 #include "tests/main.hpp"
 
 namespace {
 
 using namespace ladder;
-
-/// The text of the Error that `body` throws; a text that matches nothing when it throws none.
-template <class Error, class Body>
-std::string message_of(Body&& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "<nothing was thrown>";
-}
 
 inline bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
