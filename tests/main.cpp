@@ -19,6 +19,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: the device of this build does not see accesses\n");
     return 77;
   }
+  ladder::watch_races();
   const int status = doctest::Context(argc, argv).run();
   std::printf("%lld kernels launched\n", static_cast<long long>(ladder::total_launches()));
   return status;

@@ -27,8 +27,8 @@ void set_returned_threads(ReturnedThreads rule);
 
 /// What is looked for beyond accesses out of bounds, in a build that sees accesses. uninitialised: reads of cells that
 /// nothing has written. races: accesses of two threads of a block to one cell, at least one of them a write, that no
-/// barrier orders. At first both, or what the environment's LADDER_CHECKS says: "none", "uninitialised", "races" or
-/// "all".
+/// barrier orders. At first uninitialised alone: races cost more than all else. Where the environment's LADDER_CHECKS
+/// says "none", "uninitialised", "races" or "all", that holds, and set_checks changes nothing.
 struct Checks {
   bool uninitialised, races;
 };

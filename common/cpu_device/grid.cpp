@@ -18,7 +18,8 @@ namespace {
 struct Settings {
   const DeviceModel* model = &DEVICE_MODELS.back();
   ReturnedThreads returned_threads = ReturnedThreads::strict;
-  Checks checks{true, true};
+  Checks checks{.uninitialised = true, .races = false};
+  bool checks_are_fixed = false;  // by the environment
   Order order = Order::forward;
   uint64_t order_seed = 0;
   std::string environment_error{};  // told at the first launch: nobody could catch it here
@@ -26,7 +27,10 @@ struct Settings {
   Settings() {
     try {
       if (const char* words = std::getenv("LADDER_ORDER")) read_order(words);
-      if (const char* word = std::getenv("LADDER_CHECKS")) read_checks(word);
+      if (const char* word = std::getenv("LADDER_CHECKS")) {
+        read_checks(word);
+        checks_are_fixed = true;
+      }
     } catch (const InvalidArgument& error) {
       environment_error = error.what();
     }
@@ -129,7 +133,9 @@ void set_device_model(std::string_view name) {
   settings.model = &*found;
 }
 std::string_view device_model() { return settings.model->name; }
-void set_checks(Checks checks) { settings.checks = checks; }
+void set_checks(Checks checks) {
+  if (!settings.checks_are_fixed) settings.checks = checks;
+}
 Checks checks() { return settings.checks; }
 void set_order(Order order, uint64_t seed) {
   settings.order = order;

@@ -21,8 +21,9 @@ namespace {
 
 constexpr std::size_t STACK_BYTES = (ADDRESS_SANITIZER ? 256 : 64) << 10;
 // Wide enough that no frame steps over it: kernels are compiled with -fstack-clash-protection, which touches every
-// page.
-constexpr std::size_t GUARD_BYTES = 64 << 10;
+// page. Guard and stack together are an odd number of pages: with a power of two the pages in use would compete for a
+// few sets of the processor's address translation.
+constexpr std::size_t GUARD_BYTES = 68 << 10;
 constexpr std::size_t SIGNAL_STACK_BYTES = 1 << 20;  // the report reads debug information there
 constexpr int POISON = 0xff;
 constexpr uint64_t NOT_SENT = 0x7fc0dead7fc0dead;  // what a shuffle gives from a lane that does not take part: a NaN

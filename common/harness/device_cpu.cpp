@@ -20,6 +20,8 @@ bool try_set_device_model(std::string_view name) {
   return true;
 }
 
+void watch_races() { cpu_device::set_checks({.uninitialised = true, .races = true}); }
+
 void device_synchronize() {}  // a launch returns when its kernel has ended
 
 void* device_allocate(std::size_t bytes, std::size_t element_bytes, const std::string& name) {

@@ -14,6 +14,7 @@ int run_program(CommandLine& command_line, int argc, const char* const* argv, Bo
   try {
     if (const auto status = command_line.parse(argc, argv)) return *status;
     if (const auto reason = device_missing()) throw std::runtime_error(*reason);
+    watch_races();
     return body();
   } catch (const std::exception& error) {
     print_error(command_line.name(), error.what());
