@@ -180,7 +180,6 @@ void Worker::fiber_body() {
     const char* stack = static_cast<const char*>(ready_.first->context);
     __builtin_prefetch(stack);
     __builtin_prefetch(stack + 64);
-    __builtin_prefetch(stack + 128);
   }
   return waiting;
 }
