@@ -144,7 +144,14 @@ void Worker::start(Fiber& fiber) {
 }
 
 void Worker::enter() {
-  enter_stack(nullptr, &worker->main_.bottom, &worker->main_.bytes);  // how the sanitizer tells where main_ lies
+  // The sanitizer tells which stack was left. The first time it is main_'s, which nobody else could tell.
+  const void* bottom = nullptr;
+  std::size_t bytes = 0;
+  enter_stack(nullptr, &bottom, &bytes);
+  if (!worker->main_.bottom) {
+    worker->main_.bottom = bottom;
+    worker->main_.bytes = bytes;
+  }
   worker->fiber_body();
 }
 
