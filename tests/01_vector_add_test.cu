@@ -93,7 +93,7 @@ TEST_CASE("BC-001: no elements, null pointers: nothing is launched, and the next
     Buffer<float> out("out", 1);
     const Launches one = count_launches([&] { variant.add(x.view(1), y.view(1), out.view(1), nullptr); });
     CHECK(one.kernels == 1);
-    CHECK(out.download() == std::vector<float>{3});
+    check_same(out.download(), std::vector<float>{3});
   }
 }
 
@@ -143,15 +143,15 @@ TEST_CASE("BC-010: out may be x, y or both; a partial overlap is refused") {
     const std::vector<float> x = normal(N, 3), y = normal(N, 4), sums = float_sums(x, y), doubled = float_sums(x, x);
     Buffer<float> a("a", x), b("b", y);
     variant.add(a.view(N), b.view(N), a.view(N), nullptr);
-    CHECK(a.download() == sums);
+    check_same(a.download(), sums);
     a.upload(x);
     variant.add(a.view(N), b.view(N), b.view(N), nullptr);
-    CHECK(b.download() == sums);
+    check_same(b.download(), sums);
     variant.add(a.view(N), a.view(N), a.view(N), nullptr);
-    CHECK(a.download() == doubled);
+    check_same(a.download(), doubled);
     CHECK_REFUSED(variant.add(part(a, 0, N - 1), b.view(N - 1), part(a, 1, N - 1), nullptr),
                   std::string(variant.name) + ": out.data is inside x, must be apart from it, or the same view");
-    CHECK(a.download() == doubled);
+    check_same(a.download(), doubled);
   }
 }
 

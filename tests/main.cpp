@@ -5,8 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "common/harness/device.hpp"
+#include "tests/shift.hpp"
 
 bool needs_device_checks = false;
 
@@ -19,6 +21,7 @@ int main(int argc, char** argv) {
     std::printf("skipped: the device of this build does not see accesses\n");
     return 77;
   }
+  if (std::getenv("LADDER_SHIFT_REFERENCES")) return run_shifted();
   const int status = doctest::Context(argc, argv).run();
   std::printf("%lld kernels launched\n", static_cast<long long>(ladder::total_launches()));
   return status;

@@ -39,8 +39,8 @@ Outcome parse(std::vector<const char*> arguments) {
   outcome.status = command_line.parse(static_cast<int>(arguments.size()), arguments.data());
   std::cout.rdbuf(out_before);
   std::cerr.rdbuf(err_before);
-  outcome.out = out.str();
-  outcome.err = err.str();
+  outcome.out = judged(out.str());
+  outcome.err = judged(err.str());
   return outcome;
 }
 

@@ -23,7 +23,7 @@ static std::string printed(Body&& body) {
   Report report(out, "title", "device");
   body(report);
   REQUIRE(out.str().starts_with(TITLE));
-  return out.str().substr(TITLE.size());
+  return judged(out.str().substr(TITLE.size()));
 }
 
 TEST_CASE("numbers") {
@@ -151,7 +151,7 @@ static std::string on_stderr(Body&& body) {
   std::streambuf* const before = std::cerr.rdbuf(text.rdbuf());
   body();
   std::cerr.rdbuf(before);
-  return text.str();
+  return judged(text.str());
 }
 
 TEST_CASE("a program returns what its body returns, and 2 with one line when the body throws") {
