@@ -88,11 +88,11 @@ TEST_CASE("BC-001: no elements, null pointers: nothing is launched, and the next
   for (const Variant& variant : VARIANTS) {
     CAPTURE(variant.name);
     const Launches none = count_launches([&] { variant.add({}, {}, {}, nullptr); });
-    CHECK(none.kernels == 0);
+    CHECK(none.kernels == exactly(0));
     const Buffer<float> x("x", std::vector<float>{1}), y("y", std::vector<float>{2});
     Buffer<float> out("out", 1);
     const Launches one = count_launches([&] { variant.add(x.view(1), y.view(1), out.view(1), nullptr); });
-    CHECK(one.kernels == 1);
+    CHECK(one.kernels == exactly(1));
     check_same(out.download(), std::vector<float>{3});
   }
 }
@@ -183,12 +183,12 @@ TEST_CASE("12 bytes an element move, in one launch") {
   Buffer<float> out("out", N);
   for (const Variant& variant : VARIANTS) {
     const Launches launches = count_launches([&] { variant.add(x.view(N), y.view(N), out.view(N), nullptr); });
-    CHECK(launches.kernels == 1);
+    CHECK(launches.kernels == exactly(1));
     if (!device_checks()) continue;  // a GPU counts no bytes
-    CHECK(launches.bytes() == 12 * N);
+    CHECK(launches.bytes() == exactly(12 * N));
     for (const Traffic& traffic : launches.traffic) {
-      CHECK(traffic.bytes_read == (traffic.buffer == "out" ? 0 : 4 * N));
-      CHECK(traffic.bytes_written == (traffic.buffer == "out" ? 4 * N : 0));
+      CHECK(traffic.bytes_read == exactly(traffic.buffer == "out" ? 0 : 4 * N));
+      CHECK(traffic.bytes_written == exactly(traffic.buffer == "out" ? 4 * N : 0));
     }
   }
 }

@@ -330,11 +330,11 @@ TEST_CASE("one trip moves 8 bytes an element, two trips 16") {
     for (const Variant& variant : VARIANTS) {
       CAPTURE(variant.name);
       const Launches launches = count_launches([&] { variant.launch(x.view(n), out.view(n), 0.5f, 0, 0, nullptr); });
-      CHECK(launches.kernels == variant.kernels);
+      CHECK(launches.kernels == exactly(variant.kernels));
       if (!device_checks()) continue;  // a GPU counts no bytes
-      CHECK(launches.bytes() == variant.bytes_per_element * n);
-      CHECK(launches.traffic[0].bytes_read == 4 * n);
-      CHECK(launches.traffic[1].bytes_written == 4 * n * variant.kernels);
+      CHECK(launches.bytes() == exactly(variant.bytes_per_element * n));
+      CHECK(launches.traffic[0].bytes_read == exactly(4 * n));
+      CHECK(launches.traffic[1].bytes_written == exactly(4 * n * variant.kernels));
     }
   }
 }

@@ -8,13 +8,32 @@
 #include <cmath>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "common/harness/buffer.hpp"
 #include "common/harness/compare.hpp"
 #include "common/kernel/error.hpp"
 #include "tests/shift.hpp"
+
+/// A number that a test expects to the last digit, such as a count: itself, or its neighbour when references are
+/// shifted.
+template <class Number>
+Number exactly(Number expected) {
+  ++ladder::reference_shift.compared;
+  if (!ladder::reference_shift.on) return expected;
+  if constexpr (std::is_integral_v<Number>)
+    return static_cast<Number>(expected ^ 1);  // and not + 1, for the largest's sake
+  else
+    return std::isfinite(expected) ? std::nextafter(expected, std::numeric_limits<Number>::infinity()) : Number{0};
+}
+template <class Number>
+std::vector<Number> exactly(std::vector<Number> expected) {
+  for (Number& number : expected) number = exactly(number);
+  return expected;
+}
 
 /// A text that a test is about to judge: itself, unless messages are shifted.
 inline std::string judged(std::string text) { return messages_shifted ? "<shifted>" : text; }

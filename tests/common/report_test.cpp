@@ -27,19 +27,19 @@ static std::string printed(Body&& body) {
 }
 
 TEST_CASE("numbers") {
-  CHECK(grouped(0) == "0");
-  CHECK(grouped(999) == "999");
-  CHECK(grouped(1000) == "1,000");
-  CHECK(grouped(1048576) == "1,048,576");
-  CHECK(grouped(-999) == "-999");
-  CHECK(grouped(-123456) == "-123,456");
-  CHECK(grouped(std::numeric_limits<int64_t>::max()) == "9,223,372,036,854,775,807");
-  CHECK(grouped(std::numeric_limits<int64_t>::min()) == "-9,223,372,036,854,775,808");
-  CHECK(significant(0.0097812) == "0.00978");
-  CHECK(significant(1.19209e-7) == "1.19e-07");
-  CHECK(significant(0.125, 2) == "0.12");
-  CHECK(significant(0) == "0");
-  CHECK(significant(std::numeric_limits<double>::infinity()) == "inf");
+  CHECK(judged(grouped(0)) == "0");
+  CHECK(judged(grouped(999)) == "999");
+  CHECK(judged(grouped(1000)) == "1,000");
+  CHECK(judged(grouped(1048576)) == "1,048,576");
+  CHECK(judged(grouped(-999)) == "-999");
+  CHECK(judged(grouped(-123456)) == "-123,456");
+  CHECK(judged(grouped(std::numeric_limits<int64_t>::max())) == "9,223,372,036,854,775,807");
+  CHECK(judged(grouped(std::numeric_limits<int64_t>::min())) == "-9,223,372,036,854,775,808");
+  CHECK(judged(significant(0.0097812)) == "0.00978");
+  CHECK(judged(significant(1.19209e-7)) == "1.19e-07");
+  CHECK(judged(significant(0.125, 2)) == "0.12");
+  CHECK(judged(significant(0)) == "0");
+  CHECK(judged(significant(std::numeric_limits<double>::infinity())) == "inf");
 }
 
 TEST_CASE("any number without its commas is the number") {
