@@ -29,6 +29,7 @@ TEST_CASE("cdiv is the least number of blocks that cover n") {
   CHECK_PROPERTY([] {
     const auto n = *rc::gen::inRange<int64_t>(0, int64_t{1} << 40), block = *rc::gen::inRange<int64_t>(1, 5000);
     const int64_t blocks = cdiv(n, block);
+    RC_ASSERT(blocks == exactly(n / block + (n % block != 0)));
     RC_ASSERT(blocks * block >= n);
     RC_ASSERT((blocks - 1) * block < n || blocks == 0);
   });

@@ -142,7 +142,7 @@ TEST_CASE("comparing nothing is visible") {
     const Comparison empty = compare({}, {}, sizes, {});
     CHECK(empty.compared == 0);
     CHECK(empty.matches());
-    CHECK(empty.describe() == "nothing to compare: 0 elements");
+    CHECK(judged(empty.describe()) == "nothing to compare: 0 elements");
   }
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("tensors of another size than the shape are refused") {
   CHECK(message(expected, {int64_t{1} << 32, int64_t{1} << 32}) ==
         "compare: actual has 6 elements, must have 4294967296 x 4294967296");
   CHECK_THROWS_AS(compare_bits(actual, std::vector<float>(5), {6}), std::length_error);
-  CHECK_NOTHROW(compare(actual, expected, {3, 2, 1}, {}));
-  CHECK_NOTHROW(compare(std::vector{1.0f}, std::vector{1.0}, {}, {}));
+  CHECK(compare(actual, expected, {3, 2, 1}, {}).matches());
+  CHECK(compare(std::vector{1.0f}, std::vector{1.0}, {}, {}).matches());
 }
 
 TEST_CASE("bits: 0 and -0 differ, NaNs of any pattern match, neighbours differ") {

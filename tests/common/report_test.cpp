@@ -48,7 +48,7 @@ TEST_CASE("any number without its commas is the number") {
     for (std::size_t i = text.size(), digits = 0; i-- > 0; ++digits)
       RC_ASSERT((text[i] == ',') == (digits % 4 == 3 && text[i] != '-'));
     std::erase(text, ',');
-    RC_ASSERT(text == std::to_string(value));
+    RC_ASSERT(judged(text) == std::to_string(value));
   });
 }
 

@@ -39,7 +39,7 @@ TEST_CASE("a contiguous view with a size of 0 is empty, and its strides stay str
 
 TEST_CASE("sizes of any integer type") {
   float memory[6];
-  CHECK(contiguous(memory, std::size_t{2}, short{3}).sizes == std::array<int64_t, 2>{2, 3});
+  CHECK(contiguous(memory, std::size_t{2}, short{3}).sizes == std::array{exactly<int64_t>(2), exactly<int64_t>(3)});
 }
 
 TEST_CASE("a default view is empty") {

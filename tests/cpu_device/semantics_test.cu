@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/cpu_device/control.hpp"
 #include "tests/cpu_device/expect_fault.hpp"
 
 namespace {
