@@ -192,6 +192,25 @@ TEST_CASE("row sums: the largest error of any row; a NaN is infinite") {
         "max_row_sum_error: actual has 1 elements, must have 1 x 2");
 }
 
+TEST_CASE("a shifted reference is three tolerances off, or the next number, and never stays a NaN or an infinity") {
+  const ReferenceShift before = reference_shift;
+  reference_shift = {};
+  CHECK(shifted(2, {.absolute = 0.5, .relative = 0.25}) == 2);
+  reference_shift.on = true;
+  CHECK(shifted(2, {.absolute = 0.5, .relative = 0.25}) == 5);
+  CHECK(shifted(-2, {.absolute = 0.5, .relative = 0.25}) == 1);
+  CHECK(shifted(2, {}) == std::nextafter(2.0, INF));
+  CHECK(shifted(0, {.relative = 1}) > 0);
+  for (double special : {double{NAN}, INF, -INF}) CHECK(shifted(special, {.absolute = 1}) == 0);
+  CHECK(reference_shift.compared == 8);
+  for (float value : {0.0f, 1.0f, QUIET_NAN, INF_FLOAT}) {
+    CHECK_FALSE(compare_one(value, value).matches());
+    CHECK_FALSE(compare_bits(std::vector{value}, std::vector{value}, {1}).matches());
+  }
+  CHECK(max_row_sum_error(std::vector{1.0f}, 1, 1) > ROW_SUM_TOLERANCE);
+  reference_shift = before;
+}
+
 TEST_CASE("a tolerance must refuse zeros: 1e-3 accepts a zeroed softmax of 2000 columns") {
   const std::vector<float> x = normal(10 * 2000, 1);
   const std::vector<double> expected = reference_softmax(x, 10, 2000);
