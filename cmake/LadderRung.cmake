@@ -1,5 +1,6 @@
 # ladder_rung(NN_name [tests...]) adds a rung: its program, build/<preset>/NN_name, from steps/NN_name/main.cu.
-# ladder_test(name source... [LABELS label...]) adds a doctest program of its own and registers it with ctest.
+# ladder_test(name source... [LABELS label...]) adds a doctest program of its own and registers it with ctest, twice:
+#   as `name`, and as `shift_name`, where each test case must notice references that are wrong on purpose.
 # ladder_program_test(name label command...) registers a call of a rung's program: it must exit with 0, which it does
 #   when the rung behaved as the ladder says.
 
@@ -33,6 +34,10 @@ function(ladder_test name)
   # 77: the device is missing. ctest then reports the test as skipped, not as passed.
   set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${test_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300
                        ENVIRONMENT "RC_PARAMS=seed=20260907")
+  # Once more with wrong references: tests/shift.hpp. A property that fails is not to be made smaller.
+  add_test(NAME shift_${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(shift_${name} PROPERTIES LABELS "${LADDER_DEVICE};shift" SKIP_RETURN_CODE 77 TIMEOUT 300
+                       ENVIRONMENT "LADDER_SHIFT_REFERENCES=1;RC_PARAMS=seed=20260907 noshrink=1")
 endfunction()
 
 function(ladder_program_test name label)

@@ -88,12 +88,12 @@ TEST_CASE("BC-001: no elements, null pointers: nothing is launched, and the next
   for (const Variant& variant : VARIANTS) {
     CAPTURE(variant.name);
     const Launches none = count_launches([&] { variant.add({}, {}, {}, nullptr); });
-    CHECK(none.kernels == 0);
+    CHECK(none.kernels == exactly(0));
     const Buffer<float> x("x", std::vector<float>{1}), y("y", std::vector<float>{2});
     Buffer<float> out("out", 1);
     const Launches one = count_launches([&] { variant.add(x.view(1), y.view(1), out.view(1), nullptr); });
-    CHECK(one.kernels == 1);
-    CHECK(out.download() == std::vector<float>{3});
+    CHECK(one.kernels == exactly(1));
+    check_same(out.download(), std::vector<float>{3});
   }
 }
 
@@ -143,15 +143,15 @@ TEST_CASE("BC-010: out may be x, y or both; a partial overlap is refused") {
     const std::vector<float> x = normal(N, 3), y = normal(N, 4), sums = float_sums(x, y), doubled = float_sums(x, x);
     Buffer<float> a("a", x), b("b", y);
     variant.add(a.view(N), b.view(N), a.view(N), nullptr);
-    CHECK(a.download() == sums);
+    check_same(a.download(), sums);
     a.upload(x);
     variant.add(a.view(N), b.view(N), b.view(N), nullptr);
-    CHECK(b.download() == sums);
+    check_same(b.download(), sums);
     variant.add(a.view(N), a.view(N), a.view(N), nullptr);
-    CHECK(a.download() == doubled);
+    check_same(a.download(), doubled);
     CHECK_REFUSED(variant.add(part(a, 0, N - 1), b.view(N - 1), part(a, 1, N - 1), nullptr),
                   std::string(variant.name) + ": out.data is inside x, must be apart from it, or the same view");
-    CHECK(a.download() == doubled);
+    check_same(a.download(), doubled);
   }
 }
 
@@ -183,12 +183,12 @@ TEST_CASE("12 bytes an element move, in one launch") {
   Buffer<float> out("out", N);
   for (const Variant& variant : VARIANTS) {
     const Launches launches = count_launches([&] { variant.add(x.view(N), y.view(N), out.view(N), nullptr); });
-    CHECK(launches.kernels == 1);
+    CHECK(launches.kernels == exactly(1));
     if (!device_checks()) continue;  // a GPU counts no bytes
-    CHECK(launches.bytes() == 12 * N);
+    CHECK(launches.bytes() == exactly(12 * N));
     for (const Traffic& traffic : launches.traffic) {
-      CHECK(traffic.bytes_read == (traffic.buffer == "out" ? 0 : 4 * N));
-      CHECK(traffic.bytes_written == (traffic.buffer == "out" ? 4 * N : 0));
+      CHECK(traffic.bytes_read == exactly(traffic.buffer == "out" ? 0 : 4 * N));
+      CHECK(traffic.bytes_written == exactly(traffic.buffer == "out" ? 4 * N : 0));
     }
   }
 }

@@ -142,17 +142,17 @@ TEST_CASE("BC-020: block size, vector width and length leave the mask as it is")
     return std::vector(values.begin(), values.begin() + 1000);
   };
   const std::vector<float> one = right_answer(ones(4097), by_hand::uniforms(by_hand::word_per_call, SEED, 0, 4097), P);
-  CHECK(run(step02::relu_dropout<64>, ones(4097), P, SEED) == one);
-  CHECK(run(step02::relu_dropout<128>, ones(4097), P, SEED) == one);
-  CHECK(run(step02::relu_dropout<256>, ones(4097), P, SEED) == one);
-  CHECK(run(step02::relu_dropout<256>, ones(1000), P, SEED) == first_1000(one));
+  check_same(run(step02::relu_dropout<64>, ones(4097), P, SEED), one);
+  check_same(run(step02::relu_dropout<128>, ones(4097), P, SEED), one);
+  check_same(run(step02::relu_dropout<256>, ones(4097), P, SEED), one);
+  check_same(run(step02::relu_dropout<256>, ones(1000), P, SEED), first_1000(one));
   const std::vector<float> four = right_answer(ones(4097), by_hand::uniforms(by_hand::word_of_four, SEED, 0, 4097), P);
   CHECK(four != one);
   for (int64_t offset : {0, 1}) {  // by 16-byte accesses, and one by one
-    CHECK(run(step02::relu_dropout_four_per_call<64>, ones(4097), P, SEED, 0, offset, offset) == four);
-    CHECK(run(step02::relu_dropout_four_per_call<128>, ones(4097), P, SEED, 0, offset, offset) == four);
-    CHECK(run(step02::relu_dropout_four_per_call<256>, ones(4097), P, SEED, 0, offset, offset) == four);
-    CHECK(run(step02::relu_dropout_four_per_call<256>, ones(1000), P, SEED, 0, offset, offset) == first_1000(four));
+    check_same(run(step02::relu_dropout_four_per_call<64>, ones(4097), P, SEED, 0, offset, offset), four);
+    check_same(run(step02::relu_dropout_four_per_call<128>, ones(4097), P, SEED, 0, offset, offset), four);
+    check_same(run(step02::relu_dropout_four_per_call<256>, ones(4097), P, SEED, 0, offset, offset), four);
+    check_same(run(step02::relu_dropout_four_per_call<256>, ones(1000), P, SEED, 0, offset, offset), first_1000(four));
   }
 }
 
@@ -168,14 +168,14 @@ TEST_CASE("however a stream is cut into calls, its mask is the same") {
       variant.launch(part(x, 0, cut), part(out, 0, cut), 0.5f, 11, 100, nullptr);
       variant.launch(part(x, cut, N - cut), part(out, cut, N - cut), 0.5f, 11, 100 + static_cast<uint64_t>(cut),
                      nullptr);
-      CHECK(out.download() == whole);
+      check_same(out.download(), whole);
     }
 }
 
 TEST_CASE("BC-024: the seed's value counts, not where it is kept") {
   const std::vector<uint64_t> here{42}, there{1, 42, 3};
   for (const Variant& variant : VARIANTS) {
-    CHECK(run(variant.launch, ones(1000), 0.5f, here[0]) == run(variant.launch, ones(1000), 0.5f, there[1]));
+    check_same(run(variant.launch, ones(1000), 0.5f, here[0]), run(variant.launch, ones(1000), 0.5f, there[1]));
     CHECK(run(variant.launch, ones(1000), 0.5f, here[0]) != run(variant.launch, ones(1000), 0.5f, there[2]));
   }
 }
@@ -186,11 +186,12 @@ TEST_CASE(
   for (int i = 0; i < 512; ++i) x.insert(x.end(), {1.0f, -1.0f});
   const std::vector<float> out = run(step02::relu_dropout<256>, x, 0.5f, 3);
   const std::vector<float> scale = run(step02::relu_dropout<128>, ones(1024), 0.5f, 3);  // dropout's own gradient
+  std::vector<float> expected;  // x is 1 where it is positive, so that out is its own gradient
   for (std::size_t i = 0; i < x.size(); ++i) {
-    const float dx = x[i] > 0 ? scale[i] : 0.0f;
-    CHECK((dx != 0) == (out[i] != 0));
-    CHECK((dx == 0 || dx == 2));
+    expected.push_back(x[i] > 0 ? scale[i] : 0.0f);
+    CHECK((expected[i] == 0 || expected[i] == 2));
   }
+  check_same(out, expected);
 }
 
 TEST_CASE("BC-012: NaN passes through ReLU; a kept zero is +0") {
@@ -242,7 +243,7 @@ TEST_CASE("BC-015: a p outside [0, 1] is refused by its value, -0 is 0, and noth
       CHECK_REFUSED(variant.launch(x.view(5), out.view(5), refused.p, 0, 0, nullptr),
                     variant.name + ": p is " + refused.text + ", must be at least 0 and at most 1");
     CHECK(untouched(out));
-    CHECK(run(variant.launch, ones(5), -0.0f, 0) == ones(5));
+    check_same(run(variant.launch, ones(5), -0.0f, 0), ones(5));
   }
 }
 
@@ -289,7 +290,7 @@ TEST_CASE("no elements, null pointers: nothing is launched, whatever the first c
   for (const Variant& variant : VARIANTS)
     for (uint64_t first : {uint64_t{0}, uint64_t{3}, std::numeric_limits<uint64_t>::max()}) {
       CAPTURE(variant.name);
-      CHECK(count_launches([&] { variant.launch({}, {}, 0.5f, 0, first, nullptr); }).kernels == 0);
+      CHECK(count_launches([&] { variant.launch({}, {}, 0.5f, 0, first, nullptr); }).kernels == exactly(0));
     }
 }
 
@@ -301,10 +302,10 @@ TEST_CASE("out may be x; a partial overlap is refused") {
     Buffer<float> both("x", x);
     variant.launch(both.view(N), both.view(N), 0.3f, 1, 0, nullptr);
     const std::vector<float> expected = right_answer(x, by_hand::uniforms(variant.word, 1, 0, N), 0.3f);
-    CHECK(both.download() == expected);
+    check_same(both.download(), expected);
     CHECK_REFUSED(variant.launch(part(both, 0, N - 1), part(both, 1, N - 1), 0.3f, 1, 0, nullptr),
                   variant.name + ": out.data is inside x, must be apart from it, or the same view");
-    CHECK(both.download() == expected);
+    check_same(both.download(), expected);
   }
 }
 
@@ -329,11 +330,11 @@ TEST_CASE("one trip moves 8 bytes an element, two trips 16") {
     for (const Variant& variant : VARIANTS) {
       CAPTURE(variant.name);
       const Launches launches = count_launches([&] { variant.launch(x.view(n), out.view(n), 0.5f, 0, 0, nullptr); });
-      CHECK(launches.kernels == variant.kernels);
+      CHECK(launches.kernels == exactly(variant.kernels));
       if (!device_checks()) continue;  // a GPU counts no bytes
-      CHECK(launches.bytes() == variant.bytes_per_element * n);
-      CHECK(launches.traffic[0].bytes_read == 4 * n);
-      CHECK(launches.traffic[1].bytes_written == 4 * n * variant.kernels);
+      CHECK(launches.bytes() == exactly(variant.bytes_per_element * n));
+      CHECK(launches.traffic[0].bytes_read == exactly(4 * n));
+      CHECK(launches.traffic[1].bytes_written == exactly(4 * n * variant.kernels));
     }
   }
 }

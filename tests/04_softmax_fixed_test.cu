@@ -70,20 +70,20 @@ TEST_CASE("one launch reads each element once and writes it once: 2MN of 4 bytes
     const Buffer<float> input("input", normal(rows * columns, 1)), output("output", rows * columns);
     const Launches launches =
         count_launches([&, m = rows, n = columns] { step04::softmax(input.view(m, n), output.view(m, n)); });
-    CHECK(launches.kernels == 1);
+    CHECK(launches.kernels == exactly(1));
     if (!device_checks()) continue;  // a GPU counts no bytes
-    REQUIRE(launches.traffic.size() == 2);
-    CHECK(launches.traffic[0].bytes_read == 4 * rows * columns);
-    CHECK(launches.traffic[0].bytes_written == 0);
-    CHECK(launches.traffic[1].bytes_read == 0);
-    CHECK(launches.traffic[1].bytes_written == 4 * rows * columns);
+    REQUIRE(launches.traffic.size() == exactly(2));
+    CHECK(launches.traffic[0].bytes_read == exactly(4 * rows * columns));
+    CHECK(launches.traffic[0].bytes_written == exactly(0));
+    CHECK(launches.traffic[1].bytes_read == exactly(0));
+    CHECK(launches.traffic[1].bytes_written == exactly(4 * rows * columns));
   }
 }
 
 TEST_CASE("a block has whole warps, and room for BLOCK_SIZE columns at 32 a thread") {
   for (int block_size = 1; block_size <= step04::MAX_BLOCK_SIZE; block_size *= 2) {
     const int threads = step04::threads_for(block_size);
-    CHECK(threads % 32 == 0);
+    CHECK(threads % 32 == exactly(0));
     CHECK((threads >= 32 && threads <= 1024));
     CHECK(block_size <= threads * 32);
   }
@@ -102,7 +102,7 @@ TEST_CASE("unfused: five launches, and 8MN + 2M + 2 x 256M elements of 4 bytes")
     const Buffer<float> input("input", normal(rows * columns, 1)), output("output", rows * columns);
     const Launches launches =
         count_launches([&, m = rows, n = columns] { softmax_unfused(input.view(m, n), output.view(m, n), nullptr); });
-    CHECK(launches.kernels == 5);
+    CHECK(launches.kernels == exactly(5));
   }
   if (!device_checks()) return;
   for (const auto& [rows, columns] : {Shape{4, 5}, Shape{1, 256}, Shape{3, 2000}}) {
@@ -111,12 +111,12 @@ TEST_CASE("unfused: five launches, and 8MN + 2M + 2 x 256M elements of 4 bytes")
     const Launches launches = count_launches([&, m = rows, n = columns] {
       step04::softmax_unfused(input.view(m, n), output.view(m, n), scratch.view(scratch.size()));
     });
-    CHECK(launches.bytes() == 4 * (8 * rows * columns + 2 * rows + 2 * 256 * rows));
-    REQUIRE(launches.traffic.size() == 3);
-    CHECK(launches.traffic[0].bytes_read == 4 * 2 * rows * columns);
-    CHECK(launches.traffic[1].bytes_written == 4 * rows * columns);
-    CHECK(launches.traffic[2].bytes_read == 4 * (3 * rows * columns + 2 * 256 * rows));
-    CHECK(launches.traffic[2].bytes_written == 4 * (2 * rows * columns + 2 * rows));
+    CHECK(launches.bytes() == exactly(4 * (8 * rows * columns + 2 * rows + 2 * 256 * rows)));
+    REQUIRE(launches.traffic.size() == exactly(3));
+    CHECK(launches.traffic[0].bytes_read == exactly(4 * 2 * rows * columns));
+    CHECK(launches.traffic[1].bytes_written == exactly(4 * rows * columns));
+    CHECK(launches.traffic[2].bytes_read == exactly(4 * (3 * rows * columns + 2 * 256 * rows)));
+    CHECK(launches.traffic[2].bytes_written == exactly(4 * (2 * rows * columns + 2 * rows)));
   }
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("BC-072, BC-074: one head of K and V for all heads of Q, as head strid
     };
     step05::attention(q_buffer.view(2, heads, 5, 16), broadcast(k_buffer), broadcast(v_buffer),
                       out.view(2, heads, 5, 16));
-    CHECK(out.download() == copied.run());
+    check_same(out.download(), copied.run());
     check_against_reference(copied);
   }
   // BC-074 as reported: 1.0 in all 8 heads.
@@ -78,8 +78,7 @@ TEST_CASE("BC-066: where head_dim is 1, the last stride means nothing") {
   step05::attention({q.data(), {1, 1, 2, 1}, {4, 4, 2, 2}, 4}, one.view(1, 1, 1, 1), one.view(1, 1, 1, 1),
                     {out.data(), {1, 1, 2, 1}, {2, 2, 1, 2}, 4});
   const std::vector<float> result = out.download();
-  CHECK(result[0] == 1);
-  CHECK(result[1] == 1);
+  check_same({result[0], result[1]}, {1, 1});
 }
 
 TEST_CASE("nothing is written but the output: not behind the last query of a tile, nor between rows and heads") {
@@ -143,7 +142,7 @@ TEST_CASE("an output that shares memory with an input is refused, the same view 
                 "attention: out.data is inside k, must be apart from it");
   CHECK_REFUSED(step05::attention(at(0), at(100), at(200), at(231)),
                 "attention: out.data is inside v, must be apart from it");
-  CHECK(x.download() == values);
+  check_same(x.download(), values);
   CHECK_NOTHROW(step05::attention(at(0), at(100), at(200), at(32)));
 }
 
@@ -184,7 +183,7 @@ TEST_CASE("BC-076: K and V that do not fit are refused with both numbers before 
       std::to_string(shared_memory_limit()) + ": use at most ";
   CHECK(message.substr(0, both_numbers.size()) == both_numbers);
   CHECK(message.find('\n') == std::string::npos);
-  CHECK(launches.kernels == 0);
+  CHECK(launches.kernels == exactly(0));
   CHECK(untouched(out));
   check_against_reference(Problem{.q_len = 3, .k_len = 50, .head_dim = 64}.random(9));
 }
@@ -239,14 +238,14 @@ TEST_CASE("one launch reads Q once, K and V once per tile of 32 queries, and wri
         step05::attention(q.view(2, 3, q_len, 20), k.view(2, 3, 45, 20), v.view(2, 3, 45, 20),
                           out.view(2, 3, q_len, 20), causal);
       });
-      CHECK(launches.kernels == 1);
+      CHECK(launches.kernels == exactly(1));
       if (!device_checks()) continue;  // a GPU counts no bytes
       for (const Traffic& traffic : launches.traffic) {
         CAPTURE(traffic.buffer);
-        CHECK(traffic.bytes_read == (traffic.buffer == "out" ? 0
-                                     : traffic.buffer == "q" ? 4 * q_size
-                                                             : 4 * tiles_of.at(q_len) * k_size));
-        CHECK(traffic.bytes_written == (traffic.buffer == "out" ? 4 * q_size : 0));
+        CHECK(traffic.bytes_read == exactly(traffic.buffer == "out" ? 0
+                                            : traffic.buffer == "q" ? 4 * q_size
+                                                                    : 4 * tiles_of.at(q_len) * k_size));
+        CHECK(traffic.bytes_written == exactly(traffic.buffer == "out" ? 4 * q_size : 0));
       }
     }
 }

@@ -5,8 +5,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 #include "common/harness/device.hpp"
+#include "tests/shift.hpp"
 
 bool needs_device_checks = false;
 
@@ -20,6 +22,7 @@ int main(int argc, char** argv) {
     return 77;
   }
   ladder::watch_races();
+  if (std::getenv("LADDER_SHIFT_REFERENCES")) return run_shifted();
   const int status = doctest::Context(argc, argv).run();
   std::printf("%lld kernels launched\n", static_cast<long long>(ladder::total_launches()));
   return status;

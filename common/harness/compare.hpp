@@ -38,11 +38,23 @@ Comparison compare(std::span<const float> actual, std::span<const double> expect
 Comparison compare_bits(std::span<const float> actual, std::span<const float> expected, std::vector<int64_t> sizes);
 
 /// The largest |sum - 1| of the rows of a (rows, columns) softmax, in double: infinite for a NaN, 0 without elements.
+/// The sum of a right row is off by no more than ROW_SUM_TOLERANCE.
+inline constexpr double ROW_SUM_TOLERANCE = 1e-6;
 double max_row_sum_error(std::span<const float> actual, int64_t rows, int64_t columns);
 
 /// True when a 0 would be refused at 99 of 100 of the elements that should not be 0, and there are such: then neither
 /// zeros throughout nor a zeroed tail can match. At 2000 columns a softmax averages 5e-4; 1e-3 would accept both.
 bool rejects_zeros(std::span<const double> expected, Tolerance tolerance);
+
+/// For the test of the tests (tests/shift.hpp), which sets `on`: all that a comparison expects is then three tolerances
+/// off, or the next number where the tolerance is 0; a NaN and an infinity are 0. A test that still passes is blind.
+struct ReferenceShift {
+  bool on = false;
+  int64_t compared = 0;  // values so far, whether shifted or not
+};
+extern ReferenceShift reference_shift;
+/// What a comparison expects in the place of `expected`: itself, unless references are shifted.
+double shifted(double expected, Tolerance tolerance);
 
 /// Throws std::length_error unless `sizes` are at least 0 and multiply to `elements`. `name` says whose elements.
 void require_elements(const char* name, std::size_t elements, const std::vector<int64_t>& sizes);

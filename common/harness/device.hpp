@@ -27,8 +27,8 @@ bool device_checks();
 /// can: a GPU is what it is, and answers false.
 bool try_set_device_model(std::string_view name);
 
-/// Looks for races between the threads of a block too, from now on: programs and tests can afford it. Only the CPU device
-/// can, in its checked build; elsewhere this does nothing.
+/// Looks for races between the threads of a block too, from now on: programs and tests can afford it. Only the CPU
+/// device can, in its checked build; elsewhere this does nothing.
 void watch_races();
 
 /// Waits for all kernels. Throws KernelFault when one of them failed.

@@ -35,14 +35,14 @@ inline bool aligned_to_16_bytes(const void* pointer) { return reinterpret_cast<s
 inline void vector_add_vectorized(ladder::Vector<const float> x, ladder::Vector<const float> y,
                                   ladder::Vector<float> out, cudaStream_t stream = nullptr) {
   require_vectors("vector_add_vectorized", x, y, out);
-  if (!aligned_to_16_bytes(x.data) || !aligned_to_16_bytes(y.data) || !aligned_to_16_bytes(out.data))
-    return vector_add(x, y, out, stream);
   const int64_t n_elements = x.sizes[0];
   if (n_elements == 0) return;
   constexpr int BLOCK_SIZE = 256;
-  const dim3 grid = ladder::grid_of("vector_add_vectorized", ladder::cdiv(n_elements, BLOCK_SIZE * 4));
-  ladder::launch(vector_add_vectorized_kernel<BLOCK_SIZE>, grid, dim3(BLOCK_SIZE), 0, stream, x.data, y.data, out.data,
-                 n_elements);
+  const bool aligned = aligned_to_16_bytes(x.data) && aligned_to_16_bytes(y.data) && aligned_to_16_bytes(out.data);
+  const auto kernel = aligned ? vector_add_vectorized_kernel<BLOCK_SIZE> : vector_add_kernel<BLOCK_SIZE>;
+  const int64_t elements_per_block = aligned ? BLOCK_SIZE * 4 : BLOCK_SIZE;
+  const dim3 grid = ladder::grid_of("vector_add_vectorized", ladder::cdiv(n_elements, elements_per_block));
+  ladder::launch(kernel, grid, dim3(BLOCK_SIZE), 0, stream, x.data, y.data, out.data, n_elements);
 }
 
 }  // namespace step01

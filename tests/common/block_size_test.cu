@@ -11,17 +11,17 @@ using namespace ladder;
 static constexpr int64_t LARGEST = std::numeric_limits<int64_t>::max(), LOWEST = std::numeric_limits<int64_t>::min();
 
 TEST_CASE("BC-004: the block count is exact where n + block - 1 overflows 32 or 64 bits") {
-  CHECK(cdiv(2'147'483'393, 256) == 8'388'608);
-  CHECK(cdiv(std::numeric_limits<int>::max(), 256) == 8'388'608);
-  CHECK(cdiv((int64_t{1} << 31) + 5, 256) == 8'388'609);
-  CHECK(cdiv(LARGEST, 1) == LARGEST);
-  CHECK(cdiv(LARGEST, 2) == int64_t{1} << 62);
-  CHECK(cdiv(LARGEST, LARGEST) == 1);
-  CHECK(cdiv(LARGEST - 1, LARGEST) == 1);
-  CHECK(cdiv(0, 256) == 0);
-  CHECK(cdiv(1, 256) == 1);
-  CHECK(cdiv(256, 256) == 1);
-  CHECK(cdiv(257, 256) == 2);
+  CHECK(cdiv(2'147'483'393, 256) == exactly(8'388'608));
+  CHECK(cdiv(std::numeric_limits<int>::max(), 256) == exactly(8'388'608));
+  CHECK(cdiv((int64_t{1} << 31) + 5, 256) == exactly(8'388'609));
+  CHECK(cdiv(LARGEST, 1) == exactly(LARGEST));
+  CHECK(cdiv(LARGEST, 2) == exactly(int64_t{1} << 62));
+  CHECK(cdiv(LARGEST, LARGEST) == exactly(1));
+  CHECK(cdiv(LARGEST - 1, LARGEST) == exactly(1));
+  CHECK(cdiv(0, 256) == exactly(0));
+  CHECK(cdiv(1, 256) == exactly(1));
+  CHECK(cdiv(256, 256) == exactly(1));
+  CHECK(cdiv(257, 256) == exactly(2));
   static_assert(cdiv(1000, 256) == 4);
 }
 
@@ -29,22 +29,23 @@ TEST_CASE("cdiv is the least number of blocks that cover n") {
   CHECK_PROPERTY([] {
     const auto n = *rc::gen::inRange<int64_t>(0, int64_t{1} << 40), block = *rc::gen::inRange<int64_t>(1, 5000);
     const int64_t blocks = cdiv(n, block);
+    RC_ASSERT(blocks == exactly(n / block + (n % block != 0)));
     RC_ASSERT(blocks * block >= n);
     RC_ASSERT((blocks - 1) * block < n || blocks == 0);
   });
 }
 
 TEST_CASE("BC-027: next_power_of_2, from nothing to the largest") {
-  for (int64_t n : {LOWEST, int64_t{-1}, int64_t{0}, int64_t{1}}) CHECK(next_power_of_2(n) == 1);
-  CHECK(next_power_of_2(2) == 2);
-  CHECK(next_power_of_2(3) == 4);
-  CHECK(next_power_of_2(1023) == 1024);
-  CHECK(next_power_of_2(1024) == 1024);
-  CHECK(next_power_of_2(1025) == 2048);
-  CHECK(next_power_of_2(2000) == 2048);
-  CHECK(next_power_of_2((int64_t{1} << 31) + 1) == int64_t{1} << 32);
-  CHECK(next_power_of_2(int64_t{1} << 62) == int64_t{1} << 62);
-  CHECK(next_power_of_2((int64_t{1} << 61) + 1) == int64_t{1} << 62);
+  for (int64_t n : {LOWEST, int64_t{-1}, int64_t{0}, int64_t{1}}) CHECK(next_power_of_2(n) == exactly(1));
+  CHECK(next_power_of_2(2) == exactly(2));
+  CHECK(next_power_of_2(3) == exactly(4));
+  CHECK(next_power_of_2(1023) == exactly(1024));
+  CHECK(next_power_of_2(1024) == exactly(1024));
+  CHECK(next_power_of_2(1025) == exactly(2048));
+  CHECK(next_power_of_2(2000) == exactly(2048));
+  CHECK(next_power_of_2((int64_t{1} << 31) + 1) == exactly(int64_t{1} << 32));
+  CHECK(next_power_of_2(int64_t{1} << 62) == exactly(int64_t{1} << 62));
+  CHECK(next_power_of_2((int64_t{1} << 61) + 1) == exactly(int64_t{1} << 62));
   CHECK_REFUSED(next_power_of_2((int64_t{1} << 62) + 1),
                 "next_power_of_2: n is 4611686018427387905, must be at most 2^62");
   CHECK_REFUSED(next_power_of_2(LARGEST), "next_power_of_2: n is 9223372036854775807, must be at most 2^62");
@@ -69,7 +70,7 @@ TEST_CASE("every power of two up to the largest reaches the body, as itself, onc
       static_assert(decltype(block_size)::value <= 1024);
       sum += block_size;
     });
-    CHECK(sum == power);
+    CHECK(sum == exactly(power));
   }
   int calls = 0;
   dispatch_block_size<1>("f", 1, [&](auto) { ++calls; });

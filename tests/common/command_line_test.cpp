@@ -39,8 +39,8 @@ Outcome parse(std::vector<const char*> arguments) {
   outcome.status = command_line.parse(static_cast<int>(arguments.size()), arguments.data());
   std::cout.rdbuf(out_before);
   std::cerr.rdbuf(err_before);
-  outcome.out = out.str();
-  outcome.err = err.str();
+  outcome.out = judged(out.str());
+  outcome.err = judged(err.str());
   return outcome;
 }
 
@@ -57,8 +57,8 @@ void check_refused(std::vector<const char*> arguments, const std::string& text) 
 TEST_CASE("without options the defaults stay, and the program runs") {
   const Outcome outcome = parse({});
   CHECK_FALSE(outcome.status);
-  CHECK(outcome.rows == 1024);
-  CHECK(outcome.p == 0.1);
+  CHECK(outcome.rows == exactly(1024));
+  CHECK(outcome.p == exactly(0.1));
   CHECK_FALSE(outcome.wall);
   CHECK(outcome.model == "sm_90");
   CHECK(outcome.out == "");
@@ -68,29 +68,29 @@ TEST_CASE("without options the defaults stay, and the program runs") {
 TEST_CASE("options in any order, with a space or =") {
   const Outcome outcome = parse({"--wall", "--p=0.25", "--rows", "7", "--model", "sm_75", "--seed=-3"});
   CHECK_FALSE(outcome.status);
-  CHECK(outcome.rows == 7);
-  CHECK(outcome.seed == -3);
-  CHECK(outcome.p == 0.25);
+  CHECK(outcome.rows == exactly(7));
+  CHECK(outcome.seed == exactly(-3));
+  CHECK(outcome.p == exactly(0.25));
   CHECK(outcome.wall);
   CHECK(outcome.model == "sm_75");
 }
 
 TEST_CASE("both ends of a range are inside") {
-  CHECK(parse({"--rows", "0"}).rows == 0);
-  CHECK(parse({"--rows", "1000000"}).rows == 1'000'000);
-  CHECK(parse({"--p", "0"}).p == 0);
-  CHECK(parse({"--p", "1"}).p == 1);
-  CHECK(parse({"--seed", "9223372036854775807"}).seed == LARGEST);
-  CHECK(parse({"--seed", "-9223372036854775808"}).seed == -LARGEST - 1);
+  CHECK(parse({"--rows", "0"}).rows == exactly(0));
+  CHECK(parse({"--rows", "1000000"}).rows == exactly(1'000'000));
+  CHECK(parse({"--p", "0"}).p == exactly(0));
+  CHECK(parse({"--p", "1"}).p == exactly(1));
+  CHECK(parse({"--seed", "9223372036854775807"}).seed == exactly(LARGEST));
+  CHECK(parse({"--seed", "-9223372036854775808"}).seed == exactly(-LARGEST - 1));
 }
 
 TEST_CASE("numbers are decimal: a leading 0 is no octal, reals take exponents") {
-  CHECK(parse({"--rows", "010"}).rows == 10);
-  CHECK(parse({"--p", "1e-3"}).p == 1e-3);
-  CHECK(parse({"--p", ".5"}).p == 0.5);
+  CHECK(parse({"--rows", "010"}).rows == exactly(10));
+  CHECK(parse({"--p", "1e-3"}).p == exactly(1e-3));
+  CHECK(parse({"--p", ".5"}).p == exactly(0.5));
   const Outcome negative_zero = parse({"--p", "-0.0"});  // BC-015: taken as 0
   CHECK_FALSE(negative_zero.status);
-  CHECK(negative_zero.p == 0);
+  CHECK(negative_zero.p == exactly(0));
 }
 
 TEST_CASE("help prints every option with its unit, range and default, and exits with 0") {
@@ -158,8 +158,8 @@ TEST_CASE("a refusal stays one line even when the value holds line breaks") {
 }
 
 TEST_CASE("after any refusal the values are the defaults or what was rightly given before") {
-  CHECK(parse({"--rows", "5", "--p", "7"}).p == 0.1);
-  CHECK(parse({"--rows", "12abc"}).rows == 1024);
+  CHECK(parse({"--rows", "5", "--p", "7"}).p == exactly(0.1));
+  CHECK(parse({"--rows", "12abc"}).rows == exactly(1024));
 }
 
 TEST_CASE("an integer is taken exactly when it is in range") {
@@ -169,6 +169,6 @@ TEST_CASE("an integer is taken exactly when it is in range") {
     RC_ASSERT(!seed.status && seed.seed == value);
     const bool inside = value >= 0 && value <= 1'000'000;
     RC_ASSERT(rows.status.has_value() != inside);
-    RC_ASSERT(rows.rows == (inside ? value : 1024));
+    RC_ASSERT(rows.rows == exactly(inside ? value : 1024));
   });
 }

@@ -142,7 +142,7 @@ TEST_CASE("comparing nothing is visible") {
     const Comparison empty = compare({}, {}, sizes, {});
     CHECK(empty.compared == 0);
     CHECK(empty.matches());
-    CHECK(empty.describe() == "nothing to compare: 0 elements");
+    CHECK(judged(empty.describe()) == "nothing to compare: 0 elements");
   }
 }
 
@@ -161,8 +161,8 @@ TEST_CASE("tensors of another size than the shape are refused") {
   CHECK(message(expected, {int64_t{1} << 32, int64_t{1} << 32}) ==
         "compare: actual has 6 elements, must have 4294967296 x 4294967296");
   CHECK_THROWS_AS(compare_bits(actual, std::vector<float>(5), {6}), std::length_error);
-  CHECK_NOTHROW(compare(actual, expected, {3, 2, 1}, {}));
-  CHECK_NOTHROW(compare(std::vector{1.0f}, std::vector{1.0}, {}, {}));
+  CHECK(compare(actual, expected, {3, 2, 1}, {}).matches());
+  CHECK(compare(std::vector{1.0f}, std::vector{1.0}, {}, {}).matches());
 }
 
 TEST_CASE("bits: 0 and -0 differ, NaNs of any pattern match, neighbours differ") {
@@ -190,6 +190,25 @@ TEST_CASE("row sums: the largest error of any row; a NaN is infinite") {
   CHECK(max_row_sum_error(std::vector<float>(std::size_t{1} << 25, 0x1p-25f), 1, 1 << 25) == 0);
   CHECK(message_of<std::length_error>([] { max_row_sum_error(std::vector{1.0f}, 1, 2); }) ==
         "max_row_sum_error: actual has 1 elements, must have 1 x 2");
+}
+
+TEST_CASE("a shifted reference is three tolerances off, or the next number, and never stays a NaN or an infinity") {
+  const ReferenceShift before = reference_shift;
+  reference_shift = {};
+  CHECK(shifted(2, {.absolute = 0.5, .relative = 0.25}) == 2);
+  reference_shift.on = true;
+  CHECK(shifted(2, {.absolute = 0.5, .relative = 0.25}) == 5);
+  CHECK(shifted(-2, {.absolute = 0.5, .relative = 0.25}) == 1);
+  CHECK(shifted(2, {}) == std::nextafter(2.0, INF));
+  CHECK(shifted(0, {.relative = 1}) > 0);
+  for (double special : {double{NAN}, INF, -INF}) CHECK(shifted(special, {.absolute = 1}) == 0);
+  CHECK(reference_shift.compared == 8);
+  for (float value : {0.0f, 1.0f, QUIET_NAN, INF_FLOAT}) {
+    CHECK_FALSE(compare_one(value, value).matches());
+    CHECK_FALSE(compare_bits(std::vector{value}, std::vector{value}, {1}).matches());
+  }
+  CHECK(max_row_sum_error(std::vector{1.0f}, 1, 1) > ROW_SUM_TOLERANCE);
+  reference_shift = before;
 }
 
 TEST_CASE("a tolerance must refuse zeros: 1e-3 accepts a zeroed softmax of 2000 columns") {

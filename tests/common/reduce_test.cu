@@ -44,7 +44,7 @@ void check() {
       all_equal = all_equal && results[i] == maximum && results[N + i] == results[N + block * THREADS] &&
                   results[2 * N + i] == 2 * results[N + i];
     CHECK(all_equal);
-    CHECK(std::abs(results[N + block * THREADS] - sum) <= 1e-6 * std::abs(sum));
+    CHECK(within(results[N + block * THREADS], sum, 1e-6 * std::abs(sum)));
   }
 }
 

@@ -24,27 +24,27 @@ TEST_CASE("a contiguous view runs along the last axis, and reaches no further th
   CHECK(view.data == memory);
   CHECK(view.sizes == std::array<int64_t, 4>{2, 3, 4, 5});
   CHECK(view.strides == std::array<int64_t, 4>{60, 20, 5, 1});
-  CHECK(view.extent == 120);
+  CHECK(view.extent == exactly(120));
   CHECK(contiguous(memory, 7).strides == std::array<int64_t, 1>{1});
-  CHECK(contiguous(memory, 7).extent == 7);
+  CHECK(contiguous(memory, 7).extent == exactly(7));
 }
 
 TEST_CASE("a contiguous view with a size of 0 is empty, and its strides stay strides") {
   float memory[1];
   const auto view = contiguous(memory, 3, 0, 5);
   CHECK(view.empty());
-  CHECK(view.extent == 0);
+  CHECK(view.extent == exactly(0));
   CHECK(view.strides == std::array<int64_t, 3>{5, 5, 1});
 }
 
 TEST_CASE("sizes of any integer type") {
   float memory[6];
-  CHECK(contiguous(memory, std::size_t{2}, short{3}).sizes == std::array<int64_t, 2>{2, 3});
+  CHECK(contiguous(memory, std::size_t{2}, short{3}).sizes == std::array{exactly<int64_t>(2), exactly<int64_t>(3)});
 }
 
 TEST_CASE("a default view is empty") {
   CHECK(Matrix<float>{}.empty());
-  CHECK(Matrix<float>{}.span() == 0);
+  CHECK(Matrix<float>{}.span() == exactly(0));
   CHECK(Matrix<float>{}.data == nullptr);
 }
 
@@ -60,26 +60,26 @@ TEST_CASE("any view may be read, none that is read-only may be written") {
 }
 
 TEST_CASE("the span reaches from the first element to the last") {
-  CHECK(view_of<1>({4}, {2}).span() == 7);
-  CHECK(view_of<1>({1}, {1000}).span() == 1);
-  CHECK(view_of<1>({4}, {0}).span() == 1);
-  CHECK(view_of<2>({4, 5}, {8, 1}).span() == 29);  // rows with gaps
-  CHECK(view_of<2>({5, 4}, {1, 5}).span() == 20);  // transposed
-  CHECK(view_of<2>({4, 5}, {5, 0}).span() == 16);  // broadcast columns
-  CHECK(view_of<2>({0, 5}, {8, 1}).span() == 0);
-  CHECK(view_of<2>({5, 0}, {LARGEST, LARGEST}).span() == 0);
+  CHECK(view_of<1>({4}, {2}).span() == exactly(7));
+  CHECK(view_of<1>({1}, {1000}).span() == exactly(1));
+  CHECK(view_of<1>({4}, {0}).span() == exactly(1));
+  CHECK(view_of<2>({4, 5}, {8, 1}).span() == exactly(29));  // rows with gaps
+  CHECK(view_of<2>({5, 4}, {1, 5}).span() == exactly(20));  // transposed
+  CHECK(view_of<2>({4, 5}, {5, 0}).span() == exactly(16));  // broadcast columns
+  CHECK(view_of<2>({0, 5}, {8, 1}).span() == exactly(0));
+  CHECK(view_of<2>({5, 0}, {LARGEST, LARGEST}).span() == exactly(0));
 }
 
 TEST_CASE("BC-007, BC-077: a span that overflows 64 bits is INT64_MAX, not a small number") {
-  CHECK(view_of<1>({LARGEST}, {1}).span() == LARGEST);
-  CHECK(view_of<1>({LARGEST}, {2}).span() == LARGEST);
-  CHECK(view_of<1>({2}, {LARGEST}).span() == LARGEST);      // LARGEST + 1
-  CHECK(view_of<1>({2}, {LARGEST - 1}).span() == LARGEST);  // exactly
-  CHECK(view_of<1>({2}, {LARGEST - 2}).span() == LARGEST - 1);
-  CHECK(view_of<2>({2, 2}, {LARGEST, LARGEST}).span() == LARGEST);                          // the sum overflows
-  CHECK(view_of<2>({(int64_t{1} << 32) + 1, 1}, {int64_t{1} << 32, 1}).span() == LARGEST);  // 2^64 wraps to 0
-  CHECK(view_of<2>({(int64_t{1} << 31) + 1, 3}, {4, 1}).span() == (int64_t{1} << 33) + 3);
-  CHECK(view_of<4>({1, 1, 16'777'216, 64}, {0, 0, 64, 1}).span() == int64_t{1} << 30);
+  CHECK(view_of<1>({LARGEST}, {1}).span() == exactly(LARGEST));
+  CHECK(view_of<1>({LARGEST}, {2}).span() == exactly(LARGEST));
+  CHECK(view_of<1>({2}, {LARGEST}).span() == exactly(LARGEST));      // LARGEST + 1
+  CHECK(view_of<1>({2}, {LARGEST - 1}).span() == exactly(LARGEST));  // exactly
+  CHECK(view_of<1>({2}, {LARGEST - 2}).span() == exactly(LARGEST - 1));
+  CHECK(view_of<2>({2, 2}, {LARGEST, LARGEST}).span() == exactly(LARGEST));  // the sum overflows
+  CHECK(view_of<2>({(int64_t{1} << 32) + 1, 1}, {int64_t{1} << 32, 1}).span() == exactly(LARGEST));  // 2^64 wraps to 0
+  CHECK(view_of<2>({(int64_t{1} << 31) + 1, 3}, {4, 1}).span() == exactly((int64_t{1} << 33) + 3));
+  CHECK(view_of<4>({1, 1, 16'777'216, 64}, {0, 0, 64, 1}).span() == exactly(int64_t{1} << 30));
 }
 
 TEST_CASE("span against a walk over every element") {
@@ -91,7 +91,7 @@ TEST_CASE("span against a walk over every element") {
       for (int64_t j = 0; j < view.sizes[1]; ++j)
         for (int64_t k = 0; k < view.sizes[2]; ++k)
           furthest = std::max(furthest, i * view.strides[0] + j * view.strides[1] + k * view.strides[2]);
-    RC_ASSERT(view.span() == furthest + 1);
+    RC_ASSERT(view.span() == exactly(furthest + 1));
     RC_ASSERT(view.empty() == (furthest < 0));
   });
 }

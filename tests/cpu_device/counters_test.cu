@@ -30,16 +30,16 @@ void check_copy() {
   const Buffer<T> x("x", std::vector<T>(N, T{})), out("out", N), idle("idle", N);
   const Launches launches =
       count_launches([&] { launch(copy<T>, dim3(8), dim3(128), 0, nullptr, x.data(), out.data(), N); });
-  CHECK(launches.kernels == 1);
-  REQUIRE(launches.traffic.size() == 3);
+  CHECK(launches.kernels == exactly(1));
+  REQUIRE(launches.traffic.size() == exactly(3));
   const auto bytes = static_cast<int64_t>(N * sizeof(T));
   CHECK(launches.traffic[0].buffer == "x");
-  CHECK(launches.traffic[0].bytes_read == bytes);
-  CHECK(launches.traffic[0].bytes_written == 0);
+  CHECK(launches.traffic[0].bytes_read == exactly(bytes));
+  CHECK(launches.traffic[0].bytes_written == exactly(0));
   CHECK(launches.traffic[1].buffer == "out");
-  CHECK(launches.traffic[1].bytes_read == 0);
-  CHECK(launches.traffic[1].bytes_written == bytes);
-  CHECK(launches.traffic[2].bytes_read + launches.traffic[2].bytes_written == 0);
+  CHECK(launches.traffic[1].bytes_read == exactly(0));
+  CHECK(launches.traffic[1].bytes_written == exactly(bytes));
+  CHECK(launches.traffic[2].bytes_read + launches.traffic[2].bytes_written == exactly(0));
 }
 
 }  // namespace
@@ -94,10 +94,10 @@ TEST_CASE("an update reads and writes; a value read before and after a barrier i
     launch(update, dim3(1), dim3(32), 0, nullptr, x.data());
     launch(twice, dim3(1), dim3(32), 0, nullptr, x.data(), out.data());
   });
-  CHECK(launches.kernels == 2);
-  CHECK(launches.traffic[0].bytes_read == 128 + 2 * 128);
-  CHECK(launches.traffic[0].bytes_written == 128);
-  CHECK(launches.traffic[1].bytes_written == 128);
+  CHECK(launches.kernels == exactly(2));
+  CHECK(launches.traffic[0].bytes_read == exactly(128 + 2 * 128));
+  CHECK(launches.traffic[0].bytes_written == exactly(128));
+  CHECK(launches.traffic[1].bytes_written == exactly(128));
 }
 
 TEST_CASE("an atomic function reads and writes its cell once, however often it had to try") {
@@ -107,15 +107,15 @@ TEST_CASE("an atomic function reads and writes its cell once, however often it h
       count_launches([&] { launch(add_all, dim3(100), dim3(256), 0, nullptr, sum.data(), count.data()); });
   for (const Traffic& traffic : launches.traffic) {
     const int64_t expected = 25'600 * 4 * (traffic.buffer == "count" ? 2 : 1);
-    CHECK(traffic.bytes_read == expected);
-    CHECK(traffic.bytes_written == expected);
+    CHECK(traffic.bytes_read == exactly(expected));
+    CHECK(traffic.bytes_written == exactly(expected));
   }
 }
 
 TEST_CASE("shared memory and local variables are no traffic, a member is its own size") {
   const Buffer<float> out("out", 1);
   const Launches on_chip_only = count_launches([&] { launch(on_chip, dim3(4), dim3(32), 128, nullptr, out.data()); });
-  CHECK(on_chip_only.bytes() == 4 * 4);
+  CHECK(on_chip_only.bytes() == exactly(4 * 4));
   const Buffer<float4> x("x", 32);
   CHECK(count_launches([&] { launch(member, dim3(1), dim3(32), 0, nullptr, x.data()); }).bytes() == 128);
 }
@@ -124,8 +124,8 @@ TEST_CASE("memcpy and memset in a kernel") {
   const Buffer<Matrix3> x("x", 10), y("y", std::vector<Matrix3>(9));
   const Launches launches =
       count_launches([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), 9); });
-  CHECK(launches.traffic[0].bytes_written == 720);
-  CHECK(launches.traffic[1].bytes_read == 648);
+  CHECK(launches.traffic[0].bytes_written == exactly(720));
+  CHECK(launches.traffic[1].bytes_read == exactly(648));
   const std::string report =
       message_of<KernelFault>([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), 10); });
   CHECK(contains(report, "out-of-bounds read of buffer 'y': index 9, size 9 (elements of 72 bytes)"));
@@ -142,13 +142,13 @@ TEST_CASE("what the host does is not counted, and a refused or faulty launch lea
     for (int i = 0; i < 100; ++i) sum += x.data()[i];
     x.data()[0] = sum;
   });
-  CHECK(host.kernels == 0);
-  CHECK(host.bytes() == 0);
+  CHECK(host.kernels == exactly(0));
+  CHECK(host.bytes() == exactly(0));
   const Launches after = count_launches([&] {
     (void)message_of<LaunchRefused>([&] { launch(update, dim3(1), dim3(2000), 0, nullptr, x.data()); });
     (void)message_of<KernelFault>([&] { launch(update, dim3(1), dim3(101), 0, nullptr, x.data()); });
     launch(update, dim3(1), dim3(10), 0, nullptr, x.data());
   });
-  CHECK(after.kernels == 2);  // the faulty one ran
-  CHECK(after.bytes() == 2 * 4 * (100 + 10));
+  CHECK(after.kernels == exactly(2));  // the faulty one ran
+  CHECK(after.bytes() == exactly(2 * 4 * (100 + 10)));
 }

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <string>
 
+#include "tests/expect.hpp"
+
 namespace {
 
 struct Ending {
@@ -25,7 +27,7 @@ Ending run_subject(const std::string& argument) {
   std::ostringstream err;
   err << std::ifstream(err_file).rdbuf();
   std::remove(err_file.c_str());
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, out, err.str()};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, judged(out), judged(err.str())};
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ std::string refusal(dim3 grid, dim3 block, std::size_t shared_bytes = 0) {
   CHECK(read_launches().kernels == launches.kernels);
   CHECK(out.download()[0] == -777);
   launch(fill, dim3(1), dim3(1), 0, nullptr, out.data());
-  CHECK(out.download()[0] == 1);
+  CHECK(out.download()[0] == exactly(1.0f));
   return text;
 }
 
@@ -56,7 +56,7 @@ TEST_CASE("BC-099: the largest shapes are taken") {
   launch(fill, dim3(1), dim3(1024), 0, nullptr, out.data());
   launch(fill, dim3(1), dim3(1, 1024), 0, nullptr, out.data());
   launch(fill, dim3(1), dim3(16, 1, 64), 0, nullptr, out.data());
-  CHECK(out.download()[0] == 1);
+  CHECK(out.download()[0] == exactly(1.0f));
 }
 
 TEST_CASE("BC-099: one byte over each model's shared memory") {
@@ -75,7 +75,7 @@ TEST_CASE("BC-099: one byte over each model's shared memory") {
           says("dynamic shared memory in bytes is " + over + ", must be at most " + limit));
     const Buffer<float> out("out", 1);
     launch(fill, dim3(1), dim3(1), model.limit, nullptr, out.data());
-    CHECK(out.download()[0] == 1);
+    CHECK(out.download()[0] == exactly(1.0f));
   }
   CHECK(message_of<InvalidArgument>([] { cpu_device::set_device_model("sm_61"); }) ==
         "set_device_model: name is 'sm_61', must be sm_75, sm_80, sm_86, sm_89 or sm_90");

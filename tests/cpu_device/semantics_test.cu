@@ -3,6 +3,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/cpu_device/control.hpp"
 #include "tests/cpu_device/expect_fault.hpp"
 
 namespace {
@@ -48,7 +49,7 @@ void check_visits(dim3 grid, dim3 block) {
               wrong += v.visits != 1 || !same(v.thread, uint3{tx, ty, tz}) || !same(v.block, uint3{bx, by, bz}) ||
                        !same(v.block_dim, block) || !same(v.grid_dim, grid);
             }
-  CHECK(wrong == 0);
+  CHECK(wrong == exactly(0));
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ TEST_CASE("every index in three dimensions, once") {
 TEST_CASE("a million blocks") {
   const Buffer<int> out("out", std::vector<int>(1));
   launch(count_threads, dim3(1'000'000), dim3(1), 0, nullptr, out.data());
-  CHECK(out.download()[0] == 1'000'000);
+  CHECK(out.download()[0] == exactly(1'000'000));
 }
 
 namespace {
@@ -131,11 +132,11 @@ TEST_CASE("BC-090: a barrier separates what lies before it from what lies behind
   for (unsigned threads : {1u, 2u, 31u, 32u, 33u, 100u, 1024u}) {
     const Buffer<int> wrong("wrong", std::vector<int>(1));
     launch(rounds, dim3(9), dim3(threads), 0, nullptr, wrong.data(), 50);
-    CHECK(wrong.download()[0] == 0);
+    CHECK(wrong.download()[0] == exactly(0));
   }
   const Buffer<int> out("out", 3);
   launch(after_branches, dim3(1), dim3(3), 0, nullptr, out.data());
-  CHECK(out.download() == std::vector<int>{-999, -999, -999});
+  CHECK(out.download() == exactly(std::vector<int>{-999, -999, -999}));
 }
 
 TEST_CASE("BC-088: a helper's shared array is one object for the block, and another one in each block") {
@@ -145,13 +146,48 @@ TEST_CASE("BC-088: a helper's shared array is one object for the block, and anot
   int wrong = 0;
   for (int block = 0; block < 200; ++block)
     for (int i = 0; i < 64; ++i) wrong += values[static_cast<std::size_t>(block * 64 + i)] != block * 64 + 63 - i;
-  CHECK(wrong == 0);
+  CHECK(wrong == exactly(0));
+}
+
+namespace {
+
+// Each block waits for all others, so that all are alive at once, and then looks whether its array is still its own.
+__global__ void all_blocks_alive(int* alive, int* out, uint64_t* addresses) {
+  int* const s = shared_in_a_helper();
+  const int i = static_cast<int>(threadIdx.x), block = static_cast<int>(blockIdx.x);
+  if (i < 64) s[i] = block * 64 + i;
+  if (i == 0) {
+    addresses[block] = reinterpret_cast<uint64_t>(s);
+    atomicAdd(alive, 1);
+    for (int turn = 0; turn < 100'000'000 && atomicAdd(alive, 0) < static_cast<int>(gridDim.x); ++turn) {
+    }
+  }
+  __syncthreads();
+  if (i < 64) out[block * 64 + i] = s[63 - i];
+}
+
+}  // namespace
+
+// ctest runs this program once more with LADDER_WORKERS=8, as the case was reported.
+TEST_CASE("BC-088: eight blocks alive at once have eight arrays" * doctest::skip(cpu_device::workers() < 8)) {
+  constexpr int BLOCKS = 8, THREADS = 512;  // so many threads that all workers take part
+  const Buffer<int> alive("alive", std::vector<int>(1)), out("out", BLOCKS * 64);
+  const Buffer<uint64_t> addresses("addresses", BLOCKS);
+  launch(all_blocks_alive, dim3(BLOCKS), dim3(THREADS), 0, nullptr, alive.data(), out.data(), addresses.data());
+  std::vector<uint64_t> different = addresses.download();
+  std::sort(different.begin(), different.end());
+  CHECK(std::unique(different.begin(), different.end()) - different.begin() == exactly(BLOCKS));
+  const std::vector<int> values = out.download();
+  int wrong = 0;
+  for (int block = 0; block < BLOCKS; ++block)
+    for (int i = 0; i < 64; ++i) wrong += values[static_cast<std::size_t>(block * 64 + i)] != block * 64 + 63 - i;
+  CHECK(wrong == exactly(0));
 }
 
 TEST_CASE("BC-097: threadIdx and blockIdx before and after each barrier, on all workers") {
   const Buffer<int> wrong("wrong", std::vector<int>(1));
   launch(keeps_its_indices, dim3(16, 4), dim3(8, 4, 8), 0, nullptr, wrong.data());
-  CHECK(wrong.download()[0] == 0);
+  CHECK(wrong.download()[0] == exactly(0));
 }
 
 namespace {
@@ -186,14 +222,14 @@ TEST_CASE("atomic functions, over many blocks") {
   const Buffer<int> tickets("tickets", N);
   launch(atomics, dim3(64), dim3(256), 0, nullptr, totals.data(), tickets.data());
   const Totals t = totals.download()[0];
-  CHECK(t.sum == N);
-  CHECK(t.lowest == 1 - N);
-  CHECK(t.highest == N - 1);
-  CHECK(t.exchanged == 7);
-  CHECK(t.swapped == N);
-  CHECK(t.float_sum == static_cast<float>(N));
-  CHECK(t.long_sum == uint64_t{N} << 32);
-  CHECK(t.double_sum == N / 2.0);
+  CHECK(t.sum == exactly(N));
+  CHECK(t.lowest == exactly(1 - N));
+  CHECK(t.highest == exactly(N - 1));
+  CHECK(t.exchanged == exactly(7));
+  CHECK(t.swapped == exactly(N));
+  CHECK(t.float_sum == exactly(static_cast<float>(N)));
+  CHECK(t.long_sum == exactly(uint64_t{N} << 32));
+  CHECK(t.double_sum == exactly(N / 2.0));
   std::vector<int> holders = tickets.download(), everyone(N);
   std::sort(holders.begin(), holders.end());
   std::iota(everyone.begin(), everyone.end(), 0);
@@ -248,14 +284,14 @@ TEST_CASE("a million additions to one cell, all at once") {
   const Buffer<float> sum("sum", std::vector<float>(1));
   for (int i = 1; i <= 16; ++i) {  // several, since a busy machine may let one worker do a whole launch
     launch(hammer, dim3(100), dim3(100), 0, nullptr, sum.data());
-    REQUIRE(sum.download()[0] == 1e6f * static_cast<float>(i));
+    REQUIRE(sum.download()[0] == exactly(1e6f * static_cast<float>(i)));
   }
 }
 
 TEST_CASE("each atomic function returns the value before") {
   const Buffer<int> out("out", 7);
   launch(atomic_results, dim3(1), dim3(1), 0, nullptr, out.data());
-  CHECK(out.download() == std::vector<int>{5, 7, 7, 3, 9, 9, 2});
+  CHECK(out.download() == exactly(std::vector<int>{5, 7, 7, 3, 9, 9, 2}));
 }
 
 TEST_CASE("math functions") {
@@ -263,16 +299,16 @@ TEST_CASE("math functions") {
   const Buffer<unsigned> bits("bits", 9);
   launch(math, dim3(1), dim3(1), 0, nullptr, out.data(), bits.data());
   const std::vector<float> f = out.download();
-  CHECK(f[0] == 0.25f);
-  CHECK(f[1] == 0.25f);
-  CHECK(f[2] == 0x1p-24f);
-  CHECK(f[3] == 1.0f);
-  CHECK(f[4] == 1.0f);
-  CHECK(f[5] == -0.5f);
+  CHECK(f[0] == exactly(0.25f));
+  CHECK(f[1] == exactly(0.25f));
+  CHECK(f[2] == exactly(0x1p-24f));
+  CHECK(f[3] == exactly(1.0f));
+  CHECK(f[4] == exactly(1.0f));
+  CHECK(f[5] == exactly(-0.5f));
   CHECK(f[6] == doctest::Approx(2.718281828).epsilon(1e-6));
-  CHECK(f[7] == 3.14159274f);
+  CHECK(f[7] == exactly(3.14159274f));
   CHECK(f[8] == -INFINITY);
-  CHECK(bits.download() == std::vector<unsigned>{0xfffffffeu, 0xc0000000u, 16, 32, 15, 0, 5, 0xffffffffu, 2});
+  CHECK(bits.download() == exactly(std::vector<unsigned>{0xfffffffeu, 0xc0000000u, 16, 32, 15, 0, 5, 0xffffffffu, 2}));
 }
 
 TEST_CASE("float4: whole, and member by member") {
@@ -282,7 +318,7 @@ TEST_CASE("float4: whole, and member by member") {
   launch(four_at_a_time, dim3(1), dim3(2), 0, nullptr, x.data(), out.data());
   const std::vector<float4> values = out.download();
   CHECK(values[1].x == 8);
-  CHECK(values[1].y == 7.5f);
+  CHECK(values[1].y == exactly(7.5f));
   CHECK(values[1].z == -1);
   CHECK(values[1].w == 5);
 }
@@ -356,25 +392,25 @@ TEST_CASE("parameters of all kinds: large structs, copy constructors, enumeratio
   const auto negate = [](int64_t value) { return -value; };
   launch(odd_parameters<Mode::doubled, true, decltype(negate)>, dim3(2), dim3(33), 0, nullptr, out.data(), large,
          Copied(5), nullptr, 2.5f, 3.5, 'A', -7, 9u, true, negate);
-  CHECK(out.download()[0] == -780 + 5 + 1 + 2 + 3 + 65 - 7 + 9 + 1 + 1000 + 1);
+  CHECK(out.download()[0] == exactly(-780 + 5 + 1 + 2 + 3 + 65 - 7 + 9 + 1 + 1000 + 1));
 }
 
 TEST_CASE("local arrays, passed on by reference and by pointer, over barriers; recursion") {
   const Buffer<int64_t> out("out", 1024);
   launch(local_arrays, dim3(1), dim3(1024), 0, nullptr, out.data());
   const std::vector<int64_t> values = out.download();
-  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == static_cast<int64_t>(200 + 100 * i));
+  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == exactly(static_cast<int64_t>(200 + 100 * i)));
 }
 
 TEST_CASE("BC-098: 16 KiB of local variables in each thread of a full block") {
   const Buffer<float> out("out", 1024);
   launch(large_local_array, dim3(2), dim3(1024), 0, nullptr, out.data());
   const std::vector<float> values = out.download();
-  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == static_cast<float>(4096 * i));
+  for (std::size_t i = 0; i < values.size(); ++i) REQUIRE(values[i] == exactly(static_cast<float>(4096 * i)));
 }
 
 TEST_CASE("a hundred barriers of a thousand threads") {
   const Buffer<int> out("out", std::vector<int>(1));
   launch(hundred_barriers, dim3(8), dim3(1024), 0, nullptr, out.data());
-  CHECK(out.download()[0] == 8 * 1024 * 100);
+  CHECK(out.download()[0] == exactly(8 * 1024 * 100));
 }

@@ -1,4 +1,6 @@
 // Reads of memory that nothing has written. What holds a NaN because somebody wrote one there is data.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -22,6 +24,11 @@ void run_copy(const Buffer<float>& x, const Buffer<float>& out, int64_t n) {
 
 std::string read_of(const std::string& cell, const std::string& who, const std::string& where) {
   return "uninitialised read of " + cell + ": " + who + " has written it\n  in kernel (anonymous namespace)::" + where;
+}
+
+int64_t number_of_nans(const Buffer<float>& buffer) {
+  const std::vector<float> values = buffer.download();
+  return std::count_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
 }
 
 __global__ void fill(float* out, int from) {
@@ -78,6 +85,7 @@ TEST_CASE("a caller's NaN is data; so is the poison itself, when the host wrote 
   Buffer<float> x("x", std::vector<float>(100, std::numeric_limits<float>::quiet_NaN()));
   const Buffer<float> out("out", 100);
   run_copy(x, out, 100);
+  CHECK(number_of_nans(out) == exactly(int64_t{100}));
   std::vector<float> poison(100);
   std::memset(poison.data(), 0xff, 400);
   x.upload(poison);
@@ -139,4 +147,5 @@ TEST_CASE("the check can be switched off") {
   const WithChecks off({.uninitialised = false, .races = true});
   const Buffer<float> x("x", 100), out("out", 100);
   run_copy(x, out, 100);
+  CHECK(number_of_nans(out) == exactly(int64_t{100}));
 }

@@ -58,7 +58,7 @@ void check_shuffles() {
         CAPTURE(kind);
         CAPTURE(width);
         CAPTURE(operand);
-        CHECK(wrong == 0);
+        CHECK(wrong == exactly(0));
       }
 }
 
@@ -95,12 +95,12 @@ TEST_CASE("BC-092, BC-093, BC-094, BC-096: answers written down by hand") {
   for (int i = 0; i < 256; ++i) {
     const auto at = static_cast<std::size_t>(i);
     const int lane = i % 32;
-    REQUIRE(down.download()[at] == (lane < 16 ? i + 16 : i));
-    REQUIRE(minus_one.download()[at] == 31);
-    REQUIRE(thirty_three.download()[at] == 1);
-    REQUIRE(segment.download()[at] == (lane & ~7) + (lane + 4) % 8);
-    REQUIRE(exchanged.download()[at] == (lane & 8 ? lane - 8 : lane));
-    REQUIRE(broadcast.download()[at] == 1234);
+    REQUIRE(down.download()[at] == exactly(lane < 16 ? i + 16 : i));
+    REQUIRE(minus_one.download()[at] == exactly(31));
+    REQUIRE(thirty_three.download()[at] == exactly(1));
+    REQUIRE(segment.download()[at] == exactly((lane & ~7) + (lane + 4) % 8));
+    REQUIRE(exchanged.download()[at] == exactly(lane & 8 ? lane - 8 : lane));
+    REQUIRE(broadcast.download()[at] == exactly(1234));
   }
 }
 
@@ -165,7 +165,7 @@ TEST_CASE("two masks at once, in two branches") {
   const std::vector<int> values = out.download();
   for (int lane = 0; lane < 32; ++lane) {
     const int expected = lane < 16 ? lane ^ 1 : (lane == 31 ? 310 : lane * 10 + 10) + 0xffe0;
-    CHECK(values[static_cast<std::size_t>(lane)] == expected);
+    CHECK(values[static_cast<std::size_t>(lane)] == exactly(expected));
   }
 }
 
@@ -176,8 +176,8 @@ TEST_CASE("BC-100: a warp has 32 lanes; the last one of a block may have fewer")
     launch(whole_block, dim3(1), dim3(threads), 0, nullptr, sums.data(), ballots.data());
     for (unsigned i = 0; i < threads; ++i) {
       const unsigned lanes = std::min(32u, threads - i / 32 * 32);
-      REQUIRE(ballots.download()[i] == (lanes == 32 ? 0xffffffffu : (1u << lanes) - 1));
-      REQUIRE(sums.download()[i] == static_cast<int>(i / 32 * 32));
+      REQUIRE(ballots.download()[i] == exactly(lanes == 32 ? 0xffffffffu : (1u << lanes) - 1));
+      REQUIRE(sums.download()[i] == exactly(static_cast<int>(i / 32 * 32)));
     }
   }
   CHECK(warpSize == 32);
@@ -188,8 +188,8 @@ TEST_CASE("lanes that have returned: nobody waits for them, and they have no vot
   const Buffer<int> result("votes", 32);
   launch(lanes_return, dim3(1), dim3(32), 0, nullptr, ballots.data(), result.data());
   for (std::size_t lane = 0; lane < 20; ++lane) {
-    CHECK(ballots.download()[lane] == 0x00055555u);
-    CHECK(result.download()[lane] == 3);
+    CHECK(ballots.download()[lane] == exactly(0x00055555u));
+    CHECK(result.download()[lane] == exactly(3));
   }
   const Buffer<float> out("out", 20);
   launch(reads_a_lane_that_returned, dim3(1), dim3(32), 0, nullptr, out.data());
@@ -206,7 +206,7 @@ TEST_CASE("votes of a part of the warp") {
     const unsigned four = mask >> 4 & 1;  // lane 4 takes part
     const unsigned expected = (ballot & mask) ^ ((four ? 1u : 2u) << 29);
     for (unsigned lane = 0; lane < 32; ++lane)
-      if (mask >> lane & 1) CHECK(out.download()[lane] == expected);
+      if (mask >> lane & 1) CHECK(out.download()[lane] == exactly(expected));
   }
 }
 
@@ -214,5 +214,5 @@ TEST_CASE("__syncwarp orders a warp's shared memory") {
   const Buffer<int> out("out", 64);
   launch(ordered_by_syncwarp, dim3(1), dim3(64), 0, nullptr, out.data());
   const std::vector<int> values = out.download();
-  for (int i = 0; i < 64; ++i) CHECK(values[static_cast<std::size_t>(i)] == -(i ^ 2));
+  for (int i = 0; i < 64; ++i) CHECK(values[static_cast<std::size_t>(i)] == exactly(-(i ^ 2)));
 }
