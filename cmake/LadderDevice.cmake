@@ -87,13 +87,13 @@ endif()
 #   -ffp-contract=off            g++ and clang give the same bits
 #   -fstack-clash-protection     a large local array touches the guard below a thread's stack, and does not jump it
 #   -fno-ipa-icf                 two rungs with the same kernel: g++ would merge them and lose the lines of one
-#   -fsanitize=thread, bounds    the compiler tells the device of each access (common/cpu_device/access.cpp)
+#   -fsanitize=thread, bounds, alignment    the compiler tells the device of each access (common/cpu_device/access.cpp)
 add_library(ladder_kernel_flags INTERFACE)
 if(LADDER_DEVICE STREQUAL "cpu")
   target_compile_options(ladder_kernel_flags INTERFACE
     -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas)
   if(LADDER_CHECKED)
-    target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds)
+    target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0 -fno-ipa-icf
         -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset)  # g++ would put them in place, unseen

@@ -1,6 +1,7 @@
 // How the device sees every load and store. Kernel files are compiled with -fsanitize=thread, which makes the compiler
-// call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds, which makes it check each index
-// of an array whose size it knows. The functions they call are these: no sanitizer's library is linked.
+// call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds and alignment, which make it
+// check each index of an array whose size it knows and each address against its type. The functions they call are
+// these: no sanitizer's library is linked.
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
@@ -232,7 +233,8 @@ inline void seen(const volatile void* address, std::size_t bytes, bool read, boo
   if (running.in_kernel) worker->access(reinterpret_cast<std::uintptr_t>(address), bytes, read, write, return_address);
 }
 
-// ---- -fsanitize=bounds: what the compiler hands over (its layout is fixed by the compilers' run-time interface)
+// ---- -fsanitize=bounds and alignment: what the compiler hands over (its layout is fixed by the compilers' run-time
+// interface)
 struct SourceLocation {
   const char* file;
   uint32_t line, column;
@@ -246,6 +248,23 @@ struct OutOfBounds {
   const TypeDescriptor* array;
   const TypeDescriptor* index;
 };
+
+struct TypeMismatch {
+  SourceLocation location;
+  const TypeDescriptor* type;
+  unsigned char log_alignment;
+  unsigned char kind;  // 0: a load, 1: a store, 2 and more: a reference, a member, a call
+};
+
+[[noreturn]] void misaligned(const TypeMismatch& data, std::uintptr_t address, const void* return_address) {
+  const std::size_t alignment = std::size_t{1} << data.log_alignment;
+  if (std::exchange(running.in_kernel, false))
+    worker->misaligned(data.type->name, alignment, address, data.kind == 1, return_address);
+  const SourceLocation& place = data.location;
+  std::fprintf(stderr, "%s:%u: address %#zx is not a multiple of %zu, which %s needs\n", place.file, place.line,
+               address, alignment, data.type->name);
+  std::abort();
+}
 
 // An index comes as the bits of its own type, of which `info` holds the sign and the width: -1 may be 0xffffffff.
 std::ptrdiff_t signed_index(const TypeDescriptor& type, std::uintptr_t bits) {
@@ -264,6 +283,21 @@ std::ptrdiff_t signed_index(const TypeDescriptor& type, std::uintptr_t bits) {
 }
 
 }  // namespace
+
+void Worker::misaligned(const char* type, std::size_t alignment, std::uintptr_t address, bool write,
+                        const void* return_address) {
+  std::string name = type;
+  for (const char* word : {"const ", "struct "})  // g++ writes 'const struct float4', clang 'const float4'
+    if (const std::size_t at = name.find(word); at != std::string::npos) name.erase(at, std::strlen(word));
+  std::string where;
+  if (const Allocation* allocation = memory_.find(address))
+    where = (allocation->shared ? " in " + allocation->name : " in buffer '" + allocation->name + "'") + ", at byte " +
+            std::to_string(static_cast<std::ptrdiff_t>(address - allocation->begin));
+  fault("misaligned " + std::string(write ? "write" : "access") + where + ": the address must be a multiple of " +
+            std::to_string(alignment) + " bytes for a " + name,
+        return_address);
+  abandon();
+}
 
 void atomic_access(const void* address, std::size_t bytes, CallSite site) {
   if (checks_accesses()) worker->atomic_access(address, bytes, site);
@@ -305,6 +339,10 @@ void __tsan_vptr_update(void**, void*) {}
 void __ubsan_handle_out_of_bounds(void* data, std::uintptr_t index) {
   ladder::cpu_device::index_out_of_bounds(*static_cast<ladder::cpu_device::OutOfBounds*>(data), index,
                                           __builtin_return_address(0));
+}
+void __ubsan_handle_type_mismatch_v1(void* data, std::uintptr_t address) {
+  ladder::cpu_device::misaligned(*static_cast<ladder::cpu_device::TypeMismatch*>(data), address,
+                                 __builtin_return_address(0));
 }
 }
 

@@ -100,6 +100,10 @@ class Worker {
   // -fsanitize=bounds found `index` outside an array of `type`, as in "'float [3]'".
   [[noreturn]] void index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address);
 
+  // -fsanitize=alignment found an address that its type, as in "'float4'", does not allow.
+  [[noreturn]] void misaligned(const char* type, std::size_t alignment, std::uintptr_t address, bool write,
+                               const void* return_address);
+
   const Fiber* current_fiber() const { return current_; }
   std::string where(uint32_t thread) const;  // "kernel ..., block ..., thread ..."
 

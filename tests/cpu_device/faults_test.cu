@@ -298,3 +298,43 @@ TEST_CASE("a kernel that launches a kernel is refused, and nothing hangs") {
                      CHOSEN));
   CHECK(healthy());
 }
+
+namespace {
+
+__global__ void wide_read(const float* x, float* out, int offset) {
+  const float4 four = *reinterpret_cast<const float4*>(x + offset);
+  out[0] = four.x + four.y + four.z + four.w;
+}
+constexpr int WIDE_READ = __LINE__ - 3;
+__global__ void wide_write(float* out, int offset) {
+  float4* four = reinterpret_cast<float4*>(out + offset);
+  *four = make_float4(1, 2, 3, 4);
+}
+constexpr int WIDE_WRITE = __LINE__ - 2;
+
+}  // namespace
+
+TEST_CASE("BC-003: a float4 at an address that a GPU refuses") {
+  const Buffer<float> x("x", std::vector<float>(16, 1.0f)), out("out", 16);
+  const auto read = [&](int offset) { launch(wide_read, dim3(1), dim3(1), 0, nullptr, x.data(), out.data(), offset); };
+  const auto write = [&](int offset) { launch(wide_write, dim3(1), dim3(1), 0, nullptr, out.data(), offset); };
+  read(4);
+  CHECK(out.download()[0] == exactly(4.0f));
+  write(8);
+  CHECK(out.download()[11] == exactly(4.0f));
+  for (int offset : {1, 2, 3, 7}) {
+    const auto report = [&](const std::string& buffer, const std::string& kernel, int line) {
+      return "in buffer '" + buffer + "', at byte " + std::to_string(4 * offset) +
+             ": the address must be a multiple of 16 bytes for a 'float4'\n  in kernel (anonymous namespace)::" +
+             kernel + ", block 0, thread 0" + at(line);
+    };
+    const auto from_in = [](const std::string& text) { return text.substr(text.find("in buffer")); };
+    const std::string of_read = message_of<KernelFault>([&] { read(offset); });
+    CHECK(contains(of_read, "misaligned "));
+    CHECK(from_in(of_read) == report("x", "wide_read", WIDE_READ));
+    const std::string of_write = message_of<KernelFault>([&] { write(offset); });
+    CHECK(contains(of_write, "misaligned "));
+    CHECK(from_in(of_write) == report("out", "wide_write", WIDE_WRITE));
+    CHECK(healthy());
+  }
+}
