@@ -94,15 +94,15 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
 // The access is in bounds. `initialised` speaks of the memory that begins `offset` bytes before it.
 [[gnu::always_inline]] inline void Worker::touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address,
                                                  std::size_t bytes, bool read, bool write, const void* return_address) {
-  if (bytes == 4 && offset % 4 == 0) [[likely]] {
-    if (read && initialised[offset / 4] != WORD_INITIALISED && watch_uninitialised_) [[unlikely]]
-      uninitialised_read(address, bytes, return_address);
+  if (bytes == 4 && offset % 4 == 0 && (!read || initialised[offset / 4] == WORD_INITIALISED)) [[likely]] {
     if (write) std::atomic_ref(initialised[offset / 4]).store(WORD_INITIALISED, std::memory_order_relaxed);
   } else {
     const bool in_kernel = std::exchange(running.in_kernel, false);  // the library's functions may be a kernel file's
-    if (read && watch_uninitialised_)
-      if (const std::size_t first = first_uninitialised(initialised, offset, bytes); first < offset + bytes)
+    if (read && watch_uninitialised_) {
+      const auto memory = reinterpret_cast<const uint8_t*>(address);
+      if (const std::size_t first = first_uninitialised(initialised, offset, bytes, memory); first < offset + bytes)
         uninitialised_read(address + (first - offset), bytes, return_address);
+    }
     if (write) set_initialised(initialised, offset, bytes, true);
     running.in_kernel = in_kernel;
   }

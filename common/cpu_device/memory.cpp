@@ -43,15 +43,19 @@ void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool
   }
 }
 
-std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes) {
+std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes, const uint8_t* memory) {
   const std::size_t end = offset + bytes;
-  while (offset < end) {
-    if (offset % 4 == 0 && words[offset / 4] == WORD_INITIALISED) {
-      offset += 4;
-      continue;
+  for (std::size_t at = offset; at < end;) {
+    const std::size_t word_end = std::min(end, at / 4 * 4 + 4);
+    std::size_t first = word_end;
+    bool poison = true;
+    for (std::size_t byte = at; byte < word_end; ++byte) {
+      if (words[at / 4] >> byte % 4 & 1) continue;
+      first = std::min(first, byte);
+      poison = poison && memory[byte - offset] == POISON;
     }
-    if ((words[offset / 4] >> offset % 4 & 1) == 0) return offset;
-    ++offset;
+    if (first < word_end && poison) return first;
+    at = word_end;
   }
   return end;
 }

@@ -38,8 +38,9 @@ struct Allocation {
 constexpr uint8_t WORD_INITIALISED = 0xf;
 // Marks bytes [offset, offset + bytes) as written, or as not. Two OS threads may write parts of one word.
 void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool value);
-// The first byte of them that nothing has written, or offset + bytes.
-std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes);
+// The first byte of them that nothing has written, or offset + bytes. `memory` is where they lie. A word of which the
+// unmarked bytes no longer hold the poison has been written unseen: g++ tells of no store that is a call's result.
+std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes, const uint8_t* memory);
 
 class Memory {
  public:

@@ -60,6 +60,16 @@ __global__ void dynamic_hole(float* out, int hole) {
 }
 constexpr int DYNAMIC_HOLE = __LINE__ - 2;
 
+// g++ tells the device of no store that is a call's result.
+struct Pair {
+  float first, second, third;
+};
+[[gnu::noinline]] __device__ Pair make_pair_of(float value) { return {value, value + 1, value + 2}; }
+__global__ void result_of_a_call(Pair* pairs, float* out) {
+  pairs[threadIdx.x] = make_pair_of(1.0f);
+  out[threadIdx.x] = pairs[threadIdx.x].second;
+}
+
 __global__ void add_to(float* sum) { atomicAdd(sum, 1.0f); }
 constexpr int ADD = __LINE__ - 1;
 
@@ -134,6 +144,13 @@ TEST_CASE("a shared array's cell that no thread of the block has written") {
   CHECK_FAULT(run_dynamic(63),
               read_of("dynamic shared memory, index 63 (elements of 4 bytes)", "no thread of this block",
                       "dynamic_hole, block 0, thread 0" + at(DYNAMIC_HOLE)));
+}
+
+TEST_CASE("a store that the compiler does not tell of is no reason for a report") {
+  const Buffer<Pair> pairs("pairs", 32);
+  const Buffer<float> out("out", 32);
+  launch(result_of_a_call, dim3(1), dim3(32), 0, nullptr, pairs.data(), out.data());
+  CHECK(out.download() == exactly(std::vector<float>(32, 2.0f)));
 }
 
 TEST_CASE("an atomic function reads its cell too") {
