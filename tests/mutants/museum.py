@@ -25,9 +25,6 @@ WIDTH = 96  # of a line of output, without its indentation
 SECONDS = 120  # for one test case: a broken kernel may run for ever
 NOTHING = "nothing"
 
-# The first line of what the CPU device reports; the lines below it belong to it as far as "  in kernel ...".
-REPORT = re.compile(r"(?:THREW exception: +|^ *)((?:\S.*\n)(?:.*\n){0,6}? +in kernel .*)", re.MULTILINE)
-
 
 class MuseumError(Exception):
     """Said in one line; exit status 2."""
@@ -188,9 +185,13 @@ class Run:
         return [[line for line in block if line.strip()] for block in blocks]
 
     def report(self) -> str:
-        """What the CPU device said, or nothing."""
-        match = REPORT.search(self.output)
-        return textwrap.dedent("  " + match[1]).strip() if match else ""
+        """What the CPU device said: the text of a KernelFault, which ends in the kernel's name; else nothing."""
+        for block in self.failures():
+            _, threw, first = block[0].partition("THREW exception: ")
+            last = next((i for i, line in enumerate(block) if line.startswith("  in kernel ")), 0)
+            if threw and last:
+                return "\n".join([first.strip(), *block[1: last + 1]])
+        return ""
 
 
 def run(program: Path, case: str, *, races: bool) -> Run:

@@ -28,6 +28,9 @@ TEST_CASE("the article: a matrix of (4, 5) matches") { CHECK(matches(4, 5)); }
 // The article's block holds exactly 1024 columns; a row of that width has no column to spare.
 TEST_CASE("the article: a row as wide as the block, 1024 columns") { CHECK(matches(4, 1024)); }
 
+// The shape on which the article's author found the fixed block, and so the shape that tests the repair.
+TEST_CASE("the article: the 2000 columns that went wrong") { CHECK(matches(4, 2000)); }
+
 // The usual check of a softmax, which rung 03 passes too. BC-046 was found by values, not by this.
 TEST_CASE("the usual check: rows sum to 1") {
   const std::vector<float> y = softmax(normal(4 * 2000, 0), 4, 2000);
