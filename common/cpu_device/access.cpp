@@ -2,6 +2,7 @@
 // call a function of ThreadSanitizer's before each access, and with -fsanitize=bounds, which makes it check each index
 // of an array whose size it knows. The functions they call are these: no sanitizer's library is linked.
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -68,10 +69,14 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
     Bytes& traffic = traffic_[allocation->counter];
     if (read) traffic.read += bytes;
     if (write) traffic.written += bytes;
-    return;
+    return touch(allocation->initialised.get(), offset, address, bytes, read, write, return_address);
   }
-  if (address - segment_.begin < segment_.bytes)
-    return access_shared(address - segment_.begin, bytes, write, return_address);
+  if (address - segment_.begin < segment_.bytes) {
+    const std::size_t offset = address - segment_.begin;
+    if (places_[offset / 4] == OTHER && !write) return;  // threadIdx and its kind
+    find_shared(offset, bytes, write, return_address);
+    return touch(segment_initialised_.data(), offset, address, bytes, read, write, return_address);
+  }
   const auto bottom = reinterpret_cast<std::uintptr_t>(current_->bottom);
   if (address - bottom < current_->bytes) return;                       // a local variable
   if (!memory_.in_arena(address) && in_program_image(address)) return;  // a constant
@@ -85,9 +90,88 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
   abandon();
 }
 
-void Worker::access_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address) {
+// The access is in bounds. `initialised` speaks of the memory that begins `offset` bytes before it.
+[[gnu::always_inline]] inline void Worker::touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address,
+                                                 std::size_t bytes, bool read, bool write,
+                                                 const void* return_address) {
+  if (bytes == 4 && offset % 4 == 0) [[likely]] {
+    if (read && initialised[offset / 4] != WORD_INITIALISED && watch_uninitialised_) [[unlikely]]
+      uninitialised_read(address, bytes, return_address);
+    if (write) std::atomic_ref(initialised[offset / 4]).store(WORD_INITIALISED, std::memory_order_relaxed);
+  } else {
+    const bool in_kernel = std::exchange(running.in_kernel, false);  // the library's functions may be a kernel file's
+    if (read && watch_uninitialised_)
+      if (const std::size_t first = first_uninitialised(initialised, offset, bytes); first < offset + bytes)
+        uninitialised_read(address + (first - offset), bytes, return_address);
+    if (write) set_initialised(initialised, offset, bytes, true);
+    running.in_kernel = in_kernel;
+  }
+  if (watch_races_) watch_race(address, bytes, write, return_address);
+}
+
+// "buffer 'x', index 3 (elements of 4 bytes)"
+std::string Worker::element_at(std::uintptr_t address, std::size_t access_bytes) const {
+  std::string name;
+  std::size_t offset = 0, element_bytes = access_bytes;
+  if (const Allocation* allocation = memory_.find(address)) {
+    name = allocation->shared ? allocation->name : "buffer '" + allocation->name + "'";
+    offset = address - allocation->begin;
+    if (!allocation->shared) element_bytes = allocation->element_bytes;
+  } else {
+    const SharedArray& array = shared_arrays()[places_[(address - segment_.begin) / 4] - FIRST_ARRAY];
+    name = "shared array '" + array.name + "'";
+    offset = address - segment_.begin - array.offset;
+  }
+  return name + ", index " + std::to_string(offset / element_bytes) + " (elements of " + std::to_string(element_bytes) +
+         " bytes)";
+}
+
+void Worker::uninitialised_read(std::uintptr_t address, std::size_t bytes, const void* return_address) {
+  running.in_kernel = false;
+  if (watch_races_) watch_race(address, 1, false, return_address);
+  if (!uninitialised_read_.what.empty()) stop_here();
+  const Allocation* allocation = memory_.find(address);
+  fault("uninitialised read of " + element_at(address, bytes) + ": " +
+            (allocation && !allocation->shared ? "neither the host nor a kernel has written it"
+                                               : "no thread of this block has written it"),
+        return_address);
+  uninitialised_read_ = std::exchange(fault_record_, {});
+  stop_here();
+}
+
+constexpr uint32_t ATOMIC_SITE = 0x80000000u;  // the rest is an index into atomic_sites_, else an offset in the program
+
+void Worker::watch_race(std::uintptr_t address, std::size_t bytes, bool write, const void* return_address) {
+  const bool in_kernel = std::exchange(running.in_kernel, false);
+  const bool atomic = return_address == nullptr;  // an atomic function: it calls with in_kernel off already
+  uint32_t site = 0;
+  if (atomic) {
+    const auto same = [this](const CallSite& other) {
+      return other.line == atomic_site_.line && std::strcmp(other.file, atomic_site_.file) == 0;
+    };
+    const auto known = std::ranges::find_if(atomic_sites_, same);
+    site = ATOMIC_SITE | static_cast<uint32_t>(known - atomic_sites_.begin());
+    if (known == atomic_sites_.end()) atomic_sites_.push_back(atomic_site_);
+  } else {
+    site = static_cast<uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - program_begin_);
+  }
+  const auto conflict = races_.access(running.thread, {address, static_cast<uint32_t>(bytes), write, atomic, site});
+  if (conflict) {
+    const std::string other = "thread " + index_text(indices_[conflict->thread], shape_);
+    const Place place = conflict->site & ATOMIC_SITE
+                            ? Place{atomic_sites_[conflict->site & ~ATOMIC_SITE], nullptr}
+                            : Place{{}, reinterpret_cast<const void*>(program_begin_ + conflict->site)};
+    uninitialised_read_ = {};
+    fault("race on " + element_at(conflict->address, bytes) + ": this thread " + (write ? "writes" : "reads") +
+              " it, and no barrier orders that with " + other,
+          return_address, std::string(", which ") + (conflict->write ? "writes" : "reads") + " it at ", place);
+    abandon();
+  }
+  running.in_kernel = in_kernel;
+}
+
+const SharedArray& Worker::find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address) {
   const uint16_t place = places_[offset / 4];
-  if (place == OTHER && !write) return;  // threadIdx and its kind
   const std::vector<SharedArray>& arrays = shared_arrays();
   const auto outside = [&](const SharedArray& array) {
     running.in_kernel = false;
@@ -101,7 +185,11 @@ void Worker::access_shared(std::size_t offset, std::size_t bytes, bool write, co
     auto near = std::upper_bound(arrays.begin(), arrays.end(), offset,
                                  [](std::size_t value, const SharedArray& array) { return value < array.offset; });
     if (near != arrays.begin()) --near;
-    if (near == arrays.end()) return;
+    if (near == arrays.end()) {
+      running.in_kernel = false;
+      fault("out-of-bounds access of the memory of shared arrays, in a program that has none", return_address);
+      abandon();
+    }
     outside(*near);
   }
   const std::size_t index = place - FIRST_ARRAY;
@@ -109,22 +197,25 @@ void Worker::access_shared(std::size_t offset, std::size_t bytes, bool write, co
   if (array_serial_[index] != block_serial_) {
     // The first touch in this block. The array holds whatever the last block left; a GPU promises nothing about it.
     array_serial_[index] = block_serial_;
+    const bool in_kernel = std::exchange(running.in_kernel, false);
     std::memset(reinterpret_cast<void*>(segment_.begin + array.offset), POISON, array.bytes);
+    set_initialised(segment_initialised_.data(), array.offset, array.bytes, false);
     static_bytes_ += array.bytes;
     const bool too_many = static_bytes_ > STATIC_SHARED_BYTES;
-    if (too_many || static_bytes_ + dynamic_bytes_ > job_->shared_limit) running.in_kernel = false;
     if (too_many)
       fault("shared memory: the kernel's __shared__ arrays take " + std::to_string(static_bytes_) +
                 " bytes, must be at most " + std::to_string(STATIC_SHARED_BYTES) + "; more needs dynamic shared memory",
             return_address);
-    else if (!running.in_kernel)
+    else if (static_bytes_ + dynamic_bytes_ > job_->shared_limit)
       fault("shared memory: __shared__ arrays and dynamic shared memory take " +
                 std::to_string(static_bytes_ + dynamic_bytes_) + " bytes, must be at most " +
                 std::to_string(job_->shared_limit) + " on " + std::string(job_->model),
             return_address);
-    if (!running.in_kernel) abandon();
+    if (!fault_record_.what.empty()) abandon();
+    running.in_kernel = in_kernel;
   }
   if (bytes > array.offset + array.bytes - offset) outside(array);
+  return array;
 }
 
 void Worker::atomic_access(const void* address, std::size_t bytes, CallSite site) {

@@ -25,6 +25,23 @@ std::string_view device_model();
 enum class ReturnedThreads { strict, lax };
 void set_returned_threads(ReturnedThreads rule);
 
+/// What is looked for beyond accesses out of bounds, in a build that sees accesses. uninitialised: reads of cells that
+/// nothing has written. races: accesses of two threads of a block to one cell, at least one of them a write, that no
+/// barrier orders. At first both, or what the environment's LADDER_CHECKS says: "none", "uninitialised", "races" or "all".
+struct Checks {
+  bool uninitialised, races;
+};
+void set_checks(Checks checks);
+Checks checks();
+
+/// In which order the threads of a block, and blocks, take their turns. A right kernel gives the same bits in each.
+/// warp_reversed: the last warp first, its lanes forward, blocks forward. random: threads and blocks, again after each
+/// block barrier. At first forward, or what the environment's LADDER_ORDER says in the words of set_order.
+enum class Order { forward, reversed, warp_reversed, random };
+void set_order(Order order, uint64_t seed = 0);
+/// "forward", "reversed", "warp-reversed" or "random:SEED". Throws InvalidArgument for other words.
+void set_order(std::string_view words);
+
 /// OS threads that run blocks. At first the machine's cores, at most 16, or the environment's LADDER_WORKERS.
 unsigned workers();
 
@@ -35,6 +52,9 @@ bool checks_accesses();
 /// elements of `element_bytes`. Throws std::bad_alloc.
 void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name);
 void release(void* memory) noexcept;
+/// Tells the device that the host has written these bytes, or (poison) fills them with 0xff and forgets that anybody has.
+void mark_initialised(void* memory, std::size_t bytes);
+void poison(void* memory, std::size_t bytes);
 /// False when the bytes between the end of this memory and the inaccessible page behind it were written.
 bool slack_intact(const void* memory);
 

@@ -1,7 +1,9 @@
 // A launch from outside: its checks, the workers that share its blocks, and what a host program may set and ask.
 #include <algorithm>
+#include <charconv>
 #include <condition_variable>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <thread>
 #include <utility>
@@ -16,6 +18,44 @@ namespace {
 struct Settings {
   const DeviceModel* model = &DEVICE_MODELS.back();
   ReturnedThreads returned_threads = ReturnedThreads::strict;
+  Checks checks{true, true};
+  Order order = Order::forward;
+  uint64_t order_seed = 0;
+  std::string environment_error{};  // told at the first launch: nobody could catch it here
+
+  Settings() {
+    try {
+      if (const char* words = std::getenv("LADDER_ORDER")) read_order(words);
+      if (const char* word = std::getenv("LADDER_CHECKS")) read_checks(word);
+    } catch (const InvalidArgument& error) {
+      environment_error = error.what();
+    }
+  }
+  void read_order(std::string_view words) {
+    const std::string_view random = "random:";
+    uint64_t seed = 0;
+    if (words == "forward")
+      order = Order::forward;
+    else if (words == "reversed")
+      order = Order::reversed;
+    else if (words == "warp-reversed")
+      order = Order::warp_reversed;
+    else if (words.starts_with(random) &&
+             std::from_chars(words.data() + random.size(), words.data() + words.size(), seed).ptr ==
+                 words.data() + words.size() &&
+             words.size() > random.size())
+      order = Order::random;
+    else
+      throw InvalidArgument("the order is '" + std::string(words) +
+                            "', must be forward, reversed, warp-reversed or random:SEED");
+    order_seed = seed;
+  }
+  void read_checks(std::string_view word) {
+    if (word != "none" && word != "uninitialised" && word != "races" && word != "all")
+      throw InvalidArgument("LADDER_CHECKS is '" + std::string(word) +
+                            "', must be none, uninitialised, races or all");
+    checks = {word == "uninitialised" || word == "all", word == "races" || word == "all"};
+  }
 };
 Settings settings;
 std::atomic<uint64_t> launches{0};
@@ -90,6 +130,13 @@ void set_device_model(std::string_view name) {
   settings.model = &*found;
 }
 std::string_view device_model() { return settings.model->name; }
+void set_checks(Checks checks) { settings.checks = checks; }
+Checks checks() { return settings.checks; }
+void set_order(Order order, uint64_t seed) {
+  settings.order = order;
+  settings.order_seed = seed;
+}
+void set_order(std::string_view words) { settings.read_order(words); }
 void set_returned_threads(ReturnedThreads rule) { settings.returned_threads = rule; }
 
 unsigned workers() {
@@ -106,6 +153,11 @@ void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name) {
   return Memory::instance().allocate(bytes, element_bytes, std::move(name));
 }
 void release(void* memory) noexcept { Memory::instance().release(memory); }
+void mark_initialised(void* memory, std::size_t bytes) { Memory::instance().set_initialised(memory, bytes, true); }
+void poison(void* memory, std::size_t bytes) {
+  std::memset(memory, 0xff, bytes);
+  Memory::instance().set_initialised(memory, bytes, false);
+}
 bool slack_intact(const void* memory) { return Memory::instance().slack_intact(memory); }
 
 std::vector<BufferTraffic> traffic() {
@@ -125,6 +177,7 @@ void run_grid(const Grid& grid) {
     worker->fault("a kernel launches a kernel, which the CPU device does not offer", __builtin_return_address(0));
     worker->abandon();
   }
+  if (!settings.environment_error.empty()) throw InvalidArgument(settings.environment_error);
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
   static Pool pool;
@@ -135,6 +188,9 @@ void run_grid(const Grid& grid) {
           blocks,
           std::max<uint64_t>(1, blocks / (uint64_t{workers()} * 16)),
           settings.returned_threads,
+          checks_accesses() ? settings.checks : Checks{},
+          settings.order,
+          settings.order_seed,
           limit,
           settings.model->name};
   pool.run(job, blocks == 1 || threads < 4096);

@@ -17,11 +17,12 @@ struct Running {
   bool in_kernel = false;            // a kernel's own code runs: its accesses count, those of host and device do not
   uint32_t thread = 0;               // the running CUDA thread, counted through its block
   uint32_t threads = 0;              // threads of the block
-  uint32_t started = 0;              // threads that have begun; the next fresh one has this number
+  uint32_t started = 0;              // threads that have begun
   uint32_t ready = 0;                // threads that waited and may go on: they go before fresh ones
   uint32_t done = 0;                 // threads that have returned
   uint32_t collectives = 0;          // warp functions in which some lanes wait for others
   const uint3* indices = nullptr;    // threadIdx of each thread
+  const uint16_t* order = nullptr;   // in which fresh threads begin; nullptr: in that of their numbers
   uint32_t returned_lanes[32] = {};  // per warp
 };
 inline constinit thread_local Running running{};
@@ -38,7 +39,8 @@ void thread_returned();  // tells a warp function that waits not to wait for thi
 // Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.
 [[gnu::no_sanitize_thread]] inline bool begin_thread() {
   if (running.ready != 0 || running.started == running.threads) return false;
-  running.thread = running.started++;
+  running.thread = running.order ? running.order[running.started] : running.started;
+  ++running.started;
   threadIdx = running.indices[running.thread];
   running.in_kernel = true;
   return true;

@@ -4,9 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
+#include "common/cpu_device/control.hpp"
 #include "common/cpu_device/sanitizers.hpp"
 
 namespace ladder::cpu_device {
@@ -18,6 +21,40 @@ constexpr std::size_t ALIGNMENT = 256;  // what cudaMalloc promises
 std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace
+
+void Allocation::Free::operator()(void* memory) const noexcept { std::free(memory); }
+
+void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool value) {
+  const std::size_t end = offset + bytes;
+  while (offset < end) {
+    if (offset % 4 == 0 && end - offset >= 4) {
+      const std::size_t whole = (end - offset) / 4;
+      std::memset(words + offset / 4, value ? WORD_INITIALISED : 0, whole);
+      offset += whole * 4;
+    } else {
+      const std::atomic_ref<uint8_t> word(words[offset / 4]);
+      const auto bit = static_cast<uint8_t>(1u << offset % 4);
+      if (value)
+        word.fetch_or(bit, std::memory_order_relaxed);
+      else
+        word.fetch_and(static_cast<uint8_t>(~bit), std::memory_order_relaxed);
+      ++offset;
+    }
+  }
+}
+
+std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes) {
+  const std::size_t end = offset + bytes;
+  while (offset < end) {
+    if (offset % 4 == 0 && words[offset / 4] == WORD_INITIALISED) {
+      offset += 4;
+      continue;
+    }
+    if ((words[offset / 4] >> offset % 4 & 1) == 0) return offset;
+    ++offset;
+  }
+  return end;
+}
 
 Memory& Memory::instance() {
   static Memory memory;
@@ -47,6 +84,11 @@ void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string
   // The poison touches every page, and a system that promised more than it has would end the process.
   if (bytes > std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))))
     throw std::bad_alloc();
+  auto allocation = std::make_unique<Allocation>();
+  if (checks_accesses()) {  // zero pages, of which only those that are touched take memory
+    allocation->initialised.reset(static_cast<uint8_t*>(std::calloc(bytes / 4 + 1, 1)));
+    if (!allocation->initialised) throw std::bad_alloc();
+  }
   const std::lock_guard lock(mutex_);
   const std::size_t body = round_up(std::max<std::size_t>(bytes, 1), ALIGNMENT);
   const std::size_t open = round_up(body, page);  // the pages that can be touched
@@ -59,7 +101,6 @@ void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string
   }
   std::memset(pages, POISON, open);
 
-  auto allocation = std::make_unique<Allocation>();
   // The end lies as close to the inaccessible page behind it as the alignment allows.
   allocation->begin = slot + GRANULE + open - body;
   allocation->end = allocation->begin + bytes;
@@ -121,6 +162,13 @@ bool Memory::slack_intact(const void* memory) const {
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   return intact(allocation.slot_begin + GRANULE, allocation.begin) &&
          intact(allocation.end, round_up(std::max(allocation.end, allocation.begin + 1), page));
+}
+
+void Memory::set_initialised(const void* memory, std::size_t bytes, bool value) {
+  const auto address = reinterpret_cast<std::uintptr_t>(memory);
+  Allocation* allocation = find(address);
+  if (allocation && allocation->initialised)
+    cpu_device::set_initialised(allocation->initialised.get(), address - allocation->begin, bytes, value);
 }
 
 void Memory::add_traffic(const std::vector<Bytes>& traffic) {

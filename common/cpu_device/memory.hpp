@@ -28,7 +28,18 @@ struct Allocation {
   std::uintptr_t slot_begin = 0;
   std::size_t slot_bytes = 0;
   Bytes traffic;
+  // One byte for each 4 of memory: a bit for each that has been written. None in a build that does not see accesses.
+  struct Free {
+    void operator()(void* memory) const noexcept;
+  };
+  std::unique_ptr<uint8_t, Free> initialised{};
 };
+
+constexpr uint8_t WORD_INITIALISED = 0xf;
+// Marks bytes [offset, offset + bytes) as written, or as not. Two OS threads may write parts of one word.
+void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool value);
+// The first byte of them that nothing has written, or offset + bytes.
+std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes);
 
 class Memory {
  public:
@@ -37,6 +48,7 @@ class Memory {
   void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name, bool shared = false);
   void release(void* memory) noexcept;
   bool slack_intact(const void* memory) const;
+  void set_initialised(const void* memory, std::size_t bytes, bool value);
 
   // The allocation whose slot holds the address, inside or outside its bounds; nullptr when no slot does. One
   // subtraction and one load: this runs at every access of every kernel.

@@ -76,6 +76,7 @@ class Program {
     const char* name = module_ ? dwfl_module_addrname(module_, address) : nullptr;
     return name ? short_function(demangle(name)) : "kernel";
   }
+  std::uintptr_t begin() const { return begin_; }
   bool contains(std::uintptr_t address) const { return address >= begin_ && address < end_; }
 
   std::vector<SharedArray> shared;
@@ -130,6 +131,7 @@ std::string function_name(const void* function) {
 const std::vector<SharedArray>& shared_arrays() { return program().shared; }
 const std::vector<OtherThreadLocal>& other_thread_locals() { return program().others; }
 bool in_program_image(std::uintptr_t address) { return program().contains(address); }
+std::uintptr_t program_begin() { return program().begin(); }
 
 Segment thread_local_segment() {
   Segment segment{};

@@ -39,5 +39,6 @@ Segment thread_local_segment();
 
 // The program's own loaded image (code, constants, globals).
 bool in_program_image(std::uintptr_t address);
+std::uintptr_t program_begin();
 
 }  // namespace ladder::cpu_device

@@ -27,11 +27,6 @@ constexpr std::size_t SIGNAL_STACK_BYTES = 1 << 20;  // the report reads debug i
 constexpr int POISON = 0xff;
 constexpr uint64_t NOT_SENT = 0x7fc0dead7fc0dead;  // what a shuffle gives from a lane that does not take part: a NaN
 
-std::string index_text(uint3 index, dim3 size) {
-  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
-  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
-}
-
 std::string site_text(CallSite site) { return std::string(site.file) + ":" + std::to_string(site.line); }
 
 std::string mask_text(unsigned mask) {
@@ -49,12 +44,12 @@ void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
     const Fiber* fiber = worker->current_fiber();
     if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
       text = "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
-             " KiB that the CPU device gives each thread\n  in " + worker->where_running() + "\n";
+             " KiB that the CPU device gives each thread\n  in " + worker->where(running.thread) + "\n";
     else if (const Allocation* near =
                  in_kernel ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)) : nullptr)
       text = "out-of-bounds access of buffer '" + near->name + "', byte " +
              std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) +
-             " of " + std::to_string(near->end - near->begin) + "\n  in " + worker->where_running() + "\n";
+             " of " + std::to_string(near->end - near->begin) + "\n  in " + worker->where(running.thread) + "\n";
   }
   if (text.empty()) {  // not ours: let the default action tell it
     signal(signal_number, SIG_DFL);
@@ -69,6 +64,11 @@ thread_local std::unique_ptr<Worker> owner;
 
 }  // namespace
 
+std::string index_text(uint3 index, dim3 size) {
+  if (size.y == 1 && size.z == 1) return std::to_string(index.x);
+  return "(" + std::to_string(index.x) + ", " + std::to_string(index.y) + ", " + std::to_string(index.z) + ")";
+}
+
 Worker& this_worker() {
   if (!owner) {
     owner = std::make_unique<Worker>();
@@ -81,6 +81,8 @@ Worker::Worker() : memory_(Memory::instance()) {
   if (checks_accesses()) {
     segment_ = thread_local_segment();
     places_ = segment_places();
+    program_begin_ = program_begin();
+    segment_initialised_.resize(segment_.bytes / 4 + 1);
     array_serial_.resize(shared_arrays().size());
   }
   if constexpr (!ADDRESS_SANITIZER) {  // it reports these faults itself
@@ -135,90 +137,129 @@ Fiber& Worker::idle_fiber() {
 void Worker::start(Fiber& fiber) {
   char* stack = fiber.mapping + GUARD_BYTES;
   unpoison_for_sanitizer(stack, fiber.bytes);
-  fiber.context = boost::context::detail::make_fcontext(stack + fiber.bytes, fiber.bytes, enter);
+  fiber.context = make_context<enter>(stack + fiber.bytes, fiber.bytes);
   fiber.sanitizer_stack = nullptr;
 }
 
-void Worker::enter(boost::context::detail::transfer_t from) {
-  Worker& self = *static_cast<Worker*>(from.data);
-  enter_stack(nullptr, &self.previous_->bottom, &self.previous_->bytes);  // how the sanitizer tells where main_ lies
-  self.previous_->context = from.fctx;
-  self.fiber_body();
+void Worker::enter() {
+  enter_stack(nullptr, &worker->main_.bottom, &worker->main_.bytes);  // how the sanitizer tells where main_ lies
+  worker->fiber_body();
 }
 
 void Worker::fiber_body() {
   for (;;) {
     job_->grid.run_threads(job_->grid.call);
     idle_.push_back(current_);
-    switch_to(running.ready != 0 ? *waits_[pop_ready()].fiber : main_);
+    go_on(current_->context);
   }
 }
 
 // Inlined, as are go_on and wait: each frame less is a cache line less that a barrier of a thousand threads touches.
-[[gnu::always_inline]] inline void Worker::switch_to(Fiber& fiber) {
+[[gnu::always_inline]] inline void Worker::switch_to(Fiber& fiber, Context context, Context& save) {
   Fiber& from = *current_;
-  previous_ = &from;
   current_ = &fiber;
   leave_stack(&from.sanitizer_stack, fiber.bottom, fiber.bytes);
-  const boost::context::detail::transfer_t back = boost::context::detail::jump_fcontext(fiber.context, this);
-  // Here again, perhaps from another fiber than the one left for.
+  switch_context(save, context);
   const void* bottom = nullptr;
   std::size_t bytes = 0;
   enter_stack(from.sanitizer_stack, &bottom, &bytes);
-  previous_->context = back.fctx;
 }
 
-void Worker::push_ready(uint32_t thread) {
-  ready_[(ready_head_ + running.ready++) % ready_.size()] = static_cast<uint16_t>(thread);
+[[gnu::always_inline]] inline void Worker::append(Queue& queue, Waiting& waiting) {
+  (queue.size++ == 0 ? queue.first : queue.last->next) = &waiting;
+  queue.last = &waiting;
 }
-uint32_t Worker::pop_ready() {
-  --running.ready;
-  return ready_[ready_head_++ % ready_.size()];
+
+[[gnu::always_inline]] inline Worker::Waiting& Worker::pop_ready() {
+  Waiting& waiting = *ready_.first;
+  if (--running.ready != 0) {
+    // The next one's registers and frames come from the second-level cache while this one runs.
+    ready_.first = waiting.next;
+    const char* stack = static_cast<const char*>(ready_.first->context);
+    __builtin_prefetch(stack);
+    __builtin_prefetch(stack + 64);
+    __builtin_prefetch(stack + 128);
+  }
+  return waiting;
+}
+
+void Worker::push_ready(uint32_t warp, unsigned lanes) {
+  std::array<uint16_t, 32> threads;
+  std::size_t count = 0;
+  for (; lanes != 0; lanes &= lanes - 1)
+    threads[count++] = static_cast<uint16_t>(warp * 32 + static_cast<uint32_t>(std::countr_zero(lanes)));
+  if (job_->order == Order::reversed) std::reverse(threads.begin(), threads.begin() + count);
+  if (job_->order == Order::random) schedule_.shuffle({threads.data(), count});
+  ready_.size = running.ready;
+  for (std::size_t i = 0; i < count; ++i) append(ready_, waiting_[threads[i]]);
+  running.ready = ready_.size;
+}
+
+void Worker::shuffle(Queue& queue) {
+  std::vector<uint16_t> threads;
+  for (const Waiting* waiting = queue.first; threads.size() < queue.size; waiting = waiting->next)
+    threads.push_back(static_cast<uint16_t>(waiting->thread));
+  schedule_.shuffle(threads);
+  queue.size = 0;
+  for (uint16_t thread : threads) append(queue, waiting_[thread]);
 }
 
 // Lets another thread of the block run: one that may go on, else a fresh one. Nobody left: back to run_block.
-[[gnu::always_inline]] inline void Worker::go_on() {
-  Fiber& next = running.ready != 0                   ? *waits_[pop_ready()].fiber
-                : running.started != running.threads ? idle_fiber()
-                                                     : main_;
-  if (&next != current_) switch_to(next);
+[[gnu::always_inline]] inline void Worker::go_on(Context& save) {
+  const bool fresh = running.started != running.threads;
+  if (running.ready != 0 && !(schedule_.random() && fresh && schedule_.coin())) [[likely]] {
+    const Waiting& next = pop_ready();
+    if (&next.context != &save) switch_to(*next.fiber, next.context, save);  // else it is this thread's turn again
+  } else {
+    Fiber& fiber = fresh ? idle_fiber() : main_;
+    if (&fiber != current_) switch_to(fiber, fiber.context, save);
+  }
 }
 
-// The running thread has registered in waits_; returns when somebody has pushed it as ready and its turn has come.
-[[gnu::always_inline]] inline void Worker::wait() {
-  const uint32_t thread = running.thread;
-  go_on();
-  running.thread = thread;
-  threadIdx = indices_[thread];
+// The running thread is in a queue; returns when its turn has come.
+[[gnu::always_inline]] inline void Worker::wait(Waiting& waiting) {
+  waiting.fiber = current_;
+  go_on(waiting.context);
+  running.thread = waiting.thread;
+  threadIdx = waiting.index;
 }
 
 // ---- barriers and warp functions
 
-void Worker::block_barrier(CallSite site) {
-  const uint32_t thread = running.thread;
-  if (!at_barrier_.empty()) {
-    const Wait& first = waits_[at_barrier_.front()];
-    if (first.site.line != site.line ||
-        (first.site.file != site.file && std::strcmp(first.site.file, site.file) != 0)) {
-      fault("divergent barrier: thread " + index_text(indices_[at_barrier_.front()], shape_) +
-                " waits in __syncthreads at " + site_text(first.site) +
-                ", and this thread comes to another; all threads of a block must reach the same one",
-            site);
-      abandon();
-    }
+void Worker::other_barrier(CallSite site) {
+  const Waiting& first = *at_barrier_.first;
+  if (std::strcmp(first.site.file, site.file) == 0 && first.site.line == site.line) return;
+  fault("divergent barrier: thread " + index_text(first.index, shape_) + " waits in __syncthreads at " +
+            site_text(first.site) +
+            ", and this thread comes to another; all threads of a block must reach the same one",
+        site);
+  abandon();
+}
+
+[[gnu::always_inline]] inline void Worker::block_barrier(CallSite site) {
+  Waiting& waiting = waiting_[running.thread];
+  if (at_barrier_.size != 0) {
+    const CallSite& first = at_barrier_.first->site;
+    if (first.line != site.line || first.file != site.file) [[unlikely]]
+      other_barrier(site);
   }
-  waits_[thread] = {current_, "__syncthreads", site};
-  at_barrier_.push_back(static_cast<uint16_t>(thread));
+  waiting.name = "__syncthreads";
+  waiting.site = site;
+  append(at_barrier_, waiting);
   const bool lax = job_->returned_threads == ReturnedThreads::lax;
-  if (lax && at_barrier_.size() == 1) ++running.collectives;
-  if (at_barrier_.size() + (lax ? running.done : 0) == running.threads) release_block_barrier();
-  wait();
+  if (lax && at_barrier_.size == 1) ++running.collectives;
+  if (at_barrier_.size + (lax ? running.done : 0) == running.threads) release_block_barrier();
+  wait(waiting);
 }
 
 void Worker::release_block_barrier() {
   if (job_->returned_threads == ReturnedThreads::lax) --running.collectives;
-  for (uint16_t thread : at_barrier_) push_ready(thread);
-  at_barrier_.clear();
+  if (watch_races_) races_.block_barrier();
+  if (schedule_.random()) shuffle(at_barrier_);
+  // All of them, in the order in which they came. Nobody else is ready: whoever has not returned waits here.
+  ready_ = at_barrier_;
+  running.ready = at_barrier_.size;
+  at_barrier_.size = 0;
 }
 
 void Worker::warp_collective(unsigned mask, Collective collective, const char* name, CallSite site) {
@@ -236,7 +277,7 @@ void Worker::warp_collective(unsigned mask, Collective collective, const char* n
     if (group.mask == mask && (group.name == name || std::strcmp(group.name, name) == 0) &&
         (group.arrived & bit) == 0) {
       index = i;
-    } else if ((group.mask & mask) != 0) {
+    } else if ((group.mask & bit) != 0 && (group.arrived & mask) != 0) {  // each waits for the other
       fault("divergent warp: lane " + std::to_string(lane) + " calls " + name + " with mask " + mask_text(mask) +
                 " while lane " + std::to_string(std::countr_zero(group.arrived)) + " of its warp waits in " +
                 group.name + " with mask " + mask_text(group.mask),
@@ -249,9 +290,11 @@ void Worker::warp_collective(unsigned mask, Collective collective, const char* n
     ++running.collectives;
   }
   warp.groups[index].arrived |= bit;
-  waits_[thread] = {current_, name, site};
+  Waiting& waiting = waiting_[thread];
+  waiting.name = name;
+  waiting.site = site;
   if (complete(thread / 32, warp.groups[index])) release_group(thread / 32, index);
-  wait();
+  wait(waiting);
 }
 
 // Lanes that have returned are not waited for (CUDA C++ Programming Guide: all non-exited threads named in the mask).
@@ -264,6 +307,8 @@ void Worker::release_group(uint32_t index, std::size_t group_index) {
   const Group group = warp.groups[group_index];
   warp.groups.erase(warp.groups.begin() + static_cast<std::ptrdiff_t>(group_index));
   --running.collectives;
+  // A shuffle or a vote moves values between lanes, and orders none of their accesses to memory.
+  if (watch_races_ && group.collective == Collective::barrier) races_.warp_barrier(index, group.arrived);
   if (group.collective == Collective::shuffle) {
     std::array<uint64_t, 32> posted;
     for (std::size_t lane = 0; lane < 32; ++lane)
@@ -281,8 +326,7 @@ void Worker::release_group(uint32_t index, std::size_t group_index) {
     for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1)
       warp.mailboxes[static_cast<std::size_t>(std::countr_zero(lanes))].value = ballot;
   }
-  for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1)
-    push_ready(index * 32 + static_cast<uint32_t>(std::countr_zero(lanes)));
+  push_ready(index, group.arrived);
 }
 
 void Worker::thread_returned() {
@@ -292,8 +336,8 @@ void Worker::thread_returned() {
       release_group(index, i);
       break;
     }
-  if (job_->returned_threads == ReturnedThreads::lax && !at_barrier_.empty() &&
-      at_barrier_.size() + running.done == running.threads)
+  if (job_->returned_threads == ReturnedThreads::lax && at_barrier_.size != 0 &&
+      at_barrier_.size + running.done == running.threads)
     release_block_barrier();
 }
 
@@ -310,23 +354,26 @@ void Worker::run(Job& job) {
     traffic_.resize(memory_.counters());
   }
   if (std::memcmp(&shape_, &grid.block, sizeof shape_) != 0) prepare_block();
+  schedule_.set(job.order, job.order_seed, static_cast<uint32_t>(indices_.size()), job.blocks);
+  watch_races_ = job.checks.races;
+  watch_uninitialised_ = job.checks.uninitialised;
   blockDim = grid.block;
   gridDim = grid.grid;
   for (;;) {
-    const uint64_t first = job.next_block.fetch_add(job.chunk, std::memory_order_relaxed);
+    const uint64_t first = job.next_position.fetch_add(job.chunk, std::memory_order_relaxed);
     const uint64_t end = std::min(first + job.chunk, job.blocks);
-    for (uint64_t block = first; block < end; ++block) {
-      if (block >= job.fault_block.load(std::memory_order_relaxed)) break;
-      run_block(block);
+    for (uint64_t position = first; position < end; ++position) {
+      if (position >= job.fault_position.load(std::memory_order_relaxed)) break;
+      run_block(schedule_.block_at(position));
       if (fault_.empty()) continue;
       const std::lock_guard lock(job.mutex);
-      if (block < job.fault_block) {
-        job.fault_block = block;
+      if (position < job.fault_position) {
+        job.fault_position = position;
         job.fault = std::move(fault_);
       }
       fault_.clear();
     }
-    if (end >= job.blocks || end >= job.fault_block.load(std::memory_order_relaxed)) break;
+    if (end >= job.blocks || end >= job.fault_position.load(std::memory_order_relaxed)) break;
   }
   if (checks_accesses()) memory_.add_traffic(traffic_);
   job_ = nullptr;
@@ -337,13 +384,16 @@ void Worker::prepare_block() {
   const uint32_t threads = shape_.x * shape_.y * shape_.z;
   indices_.resize(threads);
   for (uint32_t i = 0; i < threads; ++i) indices_[i] = {i % shape_.x, i / shape_.x % shape_.y, i / shape_.x / shape_.y};
-  waits_.assign(threads, {});
+  waiting_.assign(threads, {});
+  for (uint32_t i = 0; i < threads; ++i) {
+    waiting_[i].index = indices_[i];
+    waiting_[i].thread = i;
+  }
   warps_.resize((threads + 31) / 32);
   for (uint32_t warp = 0; warp < warps_.size(); ++warp) {
     const uint32_t lanes = std::min(32u, threads - warp * 32);
     warps_[warp].present = lanes == 32 ? ~0u : (1u << lanes) - 1;
   }
-  at_barrier_.reserve(threads);
 }
 
 void Worker::run_block(uint64_t block) {
@@ -353,12 +403,20 @@ void Worker::run_block(uint64_t block) {
   blockIdx = {static_cast<unsigned>(block % grid.x), static_cast<unsigned>(block / grid.x % grid.y),
               static_cast<unsigned>(block / grid.x / grid.y)};
   static_bytes_ = 0;
-  if (checks_accesses() && dynamic_) std::memset(dynamic_, POISON, dynamic_bytes_);
+  if (checks_accesses() && dynamic_) {
+    std::memset(dynamic_, POISON, dynamic_bytes_);
+    memory_.set_initialised(dynamic_, dynamic_bytes_, false);
+  }
+  if (watch_races_) races_.begin_block(static_cast<uint32_t>(warps_.size()));
   running.threads = static_cast<uint32_t>(indices_.size());
   running.started = running.ready = running.done = running.collectives = 0;
   running.indices = indices_.data();
+  running.order = schedule_.begin_block(block);
   std::fill_n(running.returned_lanes, warps_.size(), 0u);
-  switch_to(idle_fiber());
+  at_barrier_.size = 0;
+  Fiber& fiber = idle_fiber();
+  switch_to(fiber, fiber.context, main_.context);
+  if (!uninitialised_read_.what.empty()) fault_record_ = std::exchange(uninitialised_read_, {});  // it came first
   if (!fault_record_.what.empty())
     fault_ = describe_fault();
   else if (running.done != running.threads)
@@ -369,7 +427,6 @@ void Worker::run_block(uint64_t block) {
 void Worker::reset_after_fault() {
   fault_record_ = {};
   for (Warp& warp : warps_) warp.groups.clear();
-  at_barrier_.clear();
   idle_.clear();
   for (Fiber& fiber : fibers_) {
     start(fiber);
@@ -377,32 +434,40 @@ void Worker::reset_after_fault() {
   }
 }
 
-void Worker::fault(std::string what, CallSite place) { fault_record_ = {std::move(what), place}; }
-void Worker::fault(std::string what, const void* return_address) {
-  fault_record_ = {std::move(what), atomic_site_, return_address};
+void Worker::fault(std::string what, CallSite line) { fault_record_ = {std::move(what), running.thread, {line, nullptr}}; }
+void Worker::fault(std::string what, const void* return_address, std::string before, Place other) {
+  fault_record_ = {std::move(what), running.thread, {atomic_site_, return_address}, std::move(before), other};
 }
 void Worker::index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address) {
-  fault_record_ = {"index " + std::to_string(index), {}, return_address, type};
+  fault_record_ = {"index " + std::to_string(index), running.thread, {{}, return_address}, {}, {}, type};
   abandon();
 }
 
 // Leaves the fiber for good.
 void Worker::abandon() {
-  switch_to(main_);
+  switch_to(main_, main_.context, current_->context);
+  __builtin_unreachable();
+}
+
+void Worker::stop_here() {
+  go_on(current_->context);
   __builtin_unreachable();
 }
 
 std::string Worker::describe_block() const {
   return "kernel " + function_name(job_->grid.kernel) + ", block " + index_text(blockIdx, job_->grid.grid);
 }
-std::string Worker::where_running() const {
-  return describe_block() + ", thread " + index_text(indices_[running.thread], shape_);
+std::string Worker::where(uint32_t thread) const {
+  return describe_block() + ", thread " + index_text(indices_[thread], shape_);
 }
 std::string Worker::describe_fault() const {
   const Fault& record = fault_record_;
-  const std::string what = record.array_type.empty() ? record.what : describe_array(record.array_type, record.what);
-  return what + "\n  in " + where_running() + ", at " +
-         (record.return_address ? source_line(record.return_address) : site_text(record.place));
+  const auto text = [](const Place& place) {
+    return place.return_address ? source_line(place.return_address) : site_text(place.line);
+  };
+  std::string what = record.array_type.empty() ? record.what : describe_array(record.array_type, record.what);
+  if (!record.before_other.empty()) what += record.before_other + text(record.other);
+  return what + "\n  in " + where(record.thread) + ", at " + text(record.place);
 }
 
 // The compiler knows the type of the array, "'float [3]'", and not its name. Of the running kernel's shared arrays,
@@ -428,7 +493,7 @@ std::string Worker::describe_array(const std::string& type, const std::string& i
 std::string Worker::describe_deadlock() const {
   std::map<std::string, std::vector<uint32_t>> groups;
   for (uint32_t thread = 0; thread < running.threads; ++thread) {
-    const Wait& wait = waits_[thread];
+    const Waiting& wait = waiting_[thread];
     const bool returned = running.returned_lanes[thread / 32] >> thread % 32 & 1;
     groups[returned ? "" : std::string("in ") + wait.name + " at " + site_text(wait.site)].push_back(thread);
   }

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/context/detail/fcontext.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -14,9 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "common/cpu_device/context.hpp"
 #include "common/cpu_device/control.hpp"
 #include "common/cpu_device/launch.hpp"
 #include "common/cpu_device/memory.hpp"
+#include "common/cpu_device/order.hpp"
+#include "common/cpu_device/races.hpp"
 #include "common/cpu_device/symbols.hpp"
 #include "common/cpu_device/warp.hpp"
 
@@ -28,27 +30,39 @@ struct Job {
   uint64_t blocks;
   uint64_t chunk;  // blocks that a worker takes at a time
   ReturnedThreads returned_threads;
+  Checks checks;
+  Order order;
+  uint64_t order_seed;
   std::size_t shared_limit;
   std::string_view model;
 
-  std::atomic<uint64_t> next_block{0};
-  // The first block with a fault. Later ones need not run, earlier ones do: whatever the workers' pace, it is the first
-  // fault in block order that is reported.
-  std::atomic<uint64_t> fault_block{std::numeric_limits<uint64_t>::max()};
+  std::atomic<uint64_t> next_position{0};
+  // The first turn whose block has a fault. Later ones need not run, earlier ones do: whatever the workers' pace, it is
+  // the first fault in the order of blocks that is reported.
+  std::atomic<uint64_t> fault_position{std::numeric_limits<uint64_t>::max()};
   std::mutex mutex{};
   std::string fault{};
 };
 
+// A bare stack, not one of Boost's fibers: those unwind a kernel's frames when they are destroyed, and a thread that a
+// fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
 struct Fiber {
-  // Boost's bare stack pointer, not its fiber class: that one unwinds a kernel's frames when it is destroyed, and a
-  // thread that a fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
-  boost::context::detail::fcontext_t context = nullptr;
+  Context context = nullptr;  // where it goes on while no thread waits on it
   char* mapping = nullptr;  // guard, then stack
   std::size_t mapping_bytes = 0;
   const void* bottom = nullptr;
   std::size_t bytes = 0;
   void* sanitizer_stack = nullptr;
 };
+
+// A line of the source, or a return address that is looked up later: debug information is read on the OS thread's own
+// stack, for which a fiber's is too small.
+struct Place {
+  CallSite line{};
+  const void* return_address = nullptr;
+};
+
+std::string index_text(uint3 index, dim3 size);  // "5", or "(5, 0, 1)" where the size has more than one dimension
 
 class Worker {
  public:
@@ -70,12 +84,12 @@ class Worker {
   void* dynamic_shared() const { return dynamic_; }
 
   // Records a fault of the running thread. The block is abandoned after that, in a statement of its own: what is on the
-  // stack then is forgotten, and a string there would never be freed. The place is a line of the source, or a return
-  // address that is looked up later: debug information is read on the OS thread's own stack, for which a fiber's is too
-  // small.
-  void fault(std::string what, CallSite place);
-  void fault(std::string what, const void* return_address);
+  // stack then is forgotten, and a string there would never be freed. `before` and `other` end the first line.
+  void fault(std::string what, CallSite line);
+  void fault(std::string what, const void* return_address, std::string before = {}, Place other = {});
   [[noreturn]] void abandon();
+  // Leaves this thread where it is, for good, and lets the others go on.
+  [[noreturn]] void stop_here();
 
   struct Mailbox {
     uint64_t value;  // posted by the lane; then what it receives
@@ -87,13 +101,22 @@ class Worker {
   [[noreturn]] void index_out_of_bounds(const char* type, std::ptrdiff_t index, const void* return_address);
 
   const Fiber* current_fiber() const { return current_; }
-  std::string where_running() const;  // "kernel ..., block ..., thread ..."
+  std::string where(uint32_t thread) const;  // "kernel ..., block ..., thread ..."
 
  private:
-  struct Wait {  // where a thread waits, or waited last
+  // A CUDA thread that waits, in one cache line: a barrier of a thousand threads passes over all of them.
+  struct alignas(64) Waiting {
+    Context context;
     Fiber* fiber;
-    const char* name;
+    Waiting* next;     // behind it in its queue
+    const char* name;  // of the function in which it waits, or waited last
     CallSite site;
+    uint3 index;
+    uint32_t thread;
+  };
+  struct Queue {
+    Waiting *first, *last;
+    uint32_t size;
   };
   struct Group {  // lanes that wait for each other in a warp function
     unsigned mask, arrived;
@@ -114,20 +137,28 @@ class Worker {
   std::string describe_deadlock() const;
   std::string describe_block() const;
 
-  Fiber& idle_fiber();
+  [[gnu::noinline]] Fiber& idle_fiber();
   void start(Fiber& fiber);
-  static void enter(boost::context::detail::transfer_t from);
+  static void enter();
   [[noreturn]] void fiber_body();
-  void switch_to(Fiber& fiber);
-  void go_on();
-  void wait();
-  void push_ready(uint32_t thread);
-  uint32_t pop_ready();
-  void release_block_barrier();
+  void switch_to(Fiber& fiber, Context context, Context& save);
+  void go_on(Context& save);
+  void wait(Waiting& waiting);
+  static void append(Queue& queue, Waiting& waiting);
+  void push_ready(uint32_t warp, unsigned lanes);
+  Waiting& pop_ready();
+  void shuffle(Queue& queue);
+  [[gnu::noinline]] void other_barrier(CallSite site);
+  [[gnu::noinline]] void release_block_barrier();
   bool complete(uint32_t warp, const Group& group) const;
   void release_group(uint32_t warp, std::size_t group);
 
-  void access_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
+  const SharedArray& find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
+  void touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address, std::size_t bytes, bool read, bool write,
+             const void* return_address);
+  void watch_race(std::uintptr_t address, std::size_t bytes, bool write, const void* return_address);
+  [[noreturn]] void uninitialised_read(std::uintptr_t address, std::size_t bytes, const void* return_address);
+  std::string element_at(std::uintptr_t address, std::size_t access_bytes) const;
   void out_of_bounds(const Allocation& allocation, std::uintptr_t address, std::size_t bytes, bool write,
                      const void* return_address);
   void out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes, std::size_t element_bytes,
@@ -138,34 +169,42 @@ class Worker {
   uint64_t block_serial_ = 0;
   struct Fault {
     std::string what;
-    CallSite place{};
-    const void* return_address = nullptr;
+    uint32_t thread = 0;
+    Place place{};
+    std::string before_other{};  // the words before the place of the other thread
+    Place other{};
     std::string array_type{};  // of an array whose name has yet to be found
   };
   Fault fault_record_;
+  // A thread that has read what nobody had written stops there, and the others go on: if one of them writes it, what the
+  // reader lacked was a barrier, and the race is the better report.
+  Fault uninitialised_read_;
   CallSite atomic_site_{};  // of the atomic function under way; its accesses have no return address of their own
   std::string fault_;       // the report, empty while all is well
 
   Fiber main_;
   Fiber* current_ = &main_;
-  Fiber* previous_ = nullptr;
   std::deque<Fiber> fibers_;
   std::vector<Fiber*> idle_;
 
   dim3 shape_{0, 0, 0};
   std::vector<uint3> indices_;
-  std::vector<Wait> waits_;
+  std::vector<Waiting> waiting_;
   std::vector<Warp> warps_;
-  std::vector<uint16_t> at_barrier_;
-  std::array<uint16_t, 2048> ready_;  // a ring
-  uint32_t ready_head_ = 0;
+  Queue at_barrier_{}, ready_{};       // the size of ready_ is running.ready
+  Schedule schedule_;
+  Races races_;
+  bool watch_races_ = false, watch_uninitialised_ = false;
 
   Memory& memory_;
   Segment segment_{};
+  std::uintptr_t program_begin_ = 0;
   std::span<const uint16_t> places_;  // segment_places()
   void* dynamic_ = nullptr;
   std::size_t dynamic_bytes_ = 0;
-  std::vector<uint64_t> array_serial_;  // the block that last used each shared array
+  std::vector<uint8_t> segment_initialised_;  // as Allocation::initialised, of the thread-local segment
+  std::vector<CallSite> atomic_sites_;        // of which races_ knows the index
+  std::vector<uint64_t> array_serial_;        // the block that last used each shared array
   std::size_t static_bytes_ = 0;        // of the arrays this block has used
   std::vector<Bytes> traffic_;
   std::unique_ptr<char[]> signal_stack_;
@@ -173,7 +212,7 @@ class Worker {
 
 // What lies at each 4-byte word of the thread-local segment: nothing, a variable that is no shared array, or
 // shared_arrays()[value - FIRST_ARRAY].
-enum Place : uint16_t { NOTHING = 0, OTHER = 1, FIRST_ARRAY = 2 };
+enum Word : uint16_t { NOTHING = 0, OTHER = 1, FIRST_ARRAY = 2 };
 std::span<const uint16_t> segment_places();
 
 inline constinit thread_local Worker* worker = nullptr;

@@ -1,10 +1,8 @@
 // Device memory with an owner, a name, poison and guards.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -50,11 +48,7 @@ class Buffer {
     return values;
   }
   void fill(T value) { upload(std::vector<T>(static_cast<std::size_t>(size_), value)); }
-  void poison() {
-    std::vector<T> v(static_cast<std::size_t>(size_));
-    std::memset(static_cast<void*>(v.data()), 0xff, bytes());
-    upload(v);
-  }
+  void poison() { device_poison(data(), bytes()); }
 
   bool guards_intact() const { return device_guards_intact(memory_.get()); }
 

@@ -38,6 +38,8 @@ void device_free(void* memory) noexcept;
 /// False when somebody wrote into the pattern that lies before and behind this memory.
 bool device_guards_intact(const void* memory);
 
+/// Fills with 0xff again, as after device_allocate: for the device nothing is written there then.
+void device_poison(void* device, std::size_t bytes);
 void copy_to_device(void* device, const void* host, std::size_t bytes);
 void copy_from_device(void* host, const void* device, std::size_t bytes);
 

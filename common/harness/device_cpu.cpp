@@ -29,8 +29,11 @@ void device_free(void* memory) noexcept { cpu_device::release(memory); }
 bool device_guards_intact(const void* memory) { return cpu_device::slack_intact(memory); }
 
 void copy_to_device(void* device, const void* host, std::size_t bytes) {
-  if (bytes != 0) std::memcpy(device, host, bytes);
+  if (bytes == 0) return;
+  std::memcpy(device, host, bytes);
+  cpu_device::mark_initialised(device, bytes);
 }
+void device_poison(void* device, std::size_t bytes) { cpu_device::poison(device, bytes); }
 void copy_from_device(void* host, const void* device, std::size_t bytes) {
   if (bytes != 0) std::memcpy(host, device, bytes);
 }

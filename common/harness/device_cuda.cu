@@ -83,6 +83,9 @@ bool device_guards_intact(const void* memory) {
   return intact(found->begin - guard_bytes()) && intact(found->begin + found->bytes);
 }
 
+void device_poison(void* device, std::size_t bytes) {
+  if (bytes != 0) check_cuda(cudaMemset(device, 0xff, bytes), "cudaMemset");
+}
 void copy_to_device(void* device, const void* host, std::size_t bytes) {
   if (bytes != 0) check_cuda(cudaMemcpy(device, host, bytes, cudaMemcpyHostToDevice), "cudaMemcpy to the device");
 }

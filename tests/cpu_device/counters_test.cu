@@ -121,7 +121,7 @@ TEST_CASE("shared memory and local variables are no traffic, a member is its own
 }
 
 TEST_CASE("memcpy and memset in a kernel") {
-  const Buffer<Matrix3> x("x", 10), y("y", 9);
+  const Buffer<Matrix3> x("x", 10), y("y", std::vector<Matrix3>(9));
   const Launches launches =
       count_launches([&] { launch(copy_and_fill, dim3(1), dim3(1), 0, nullptr, x.data(), y.data(), 9); });
   CHECK(launches.traffic[0].bytes_written == 720);

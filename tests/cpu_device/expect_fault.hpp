@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/cpu_device/control.hpp"
 #include "common/harness/buffer.hpp"
 #include "common/kernel/gpu.cuh"
 #include "tests/expect.hpp"
@@ -34,6 +35,18 @@ inline bool healthy() {
     if (values[static_cast<std::size_t>(i)] != (i & ~31) + ((i + 1) & 31)) return false;
   return true;
 }
+
+/// Other checks than usual while it lives, for a kernel that does on purpose what they report.
+class WithChecks {
+ public:
+  explicit WithChecks(cpu_device::Checks checks) : before_(cpu_device::checks()) { cpu_device::set_checks(checks); }
+  ~WithChecks() { cpu_device::set_checks(before_); }
+  WithChecks(const WithChecks&) = delete;
+  WithChecks& operator=(const WithChecks&) = delete;
+
+ private:
+  cpu_device::Checks before_;
+};
 
 }  // namespace
 

@@ -40,6 +40,7 @@ TEST_CASE("launches from several host threads; the faults of some do not disturb
 }
 
 TEST_CASE("thousands of buffers, made and destroyed, of many sizes; each begins as poison") {
+  const WithChecks no_checks({.uninitialised = false, .races = false});  // the kernel reads the poison
   for (int round = 0; round < 3; ++round) {
     std::vector<Buffer<int>> buffers;
     for (int i = 0; i < 1000; ++i) buffers.emplace_back("buffer", 1 + i * 7 % 1000);

@@ -1,0 +1,89 @@
+// Two threads of a block, one cell, at least one write, and nothing that orders the two: a race, whatever the order in
+// which they happened to run here.
+//
+// __syncthreads orders the whole block, __syncwarp(mask) the lanes of its mask; shuffles and votes order nothing. So
+// time is told in two clocks. An interval is what lies between two block barriers. Within it each __syncwarp is an
+// event of its warp, and every lane remembers up to which event it knows of each other lane: a vector clock (Lamport
+// 1978; Fidge 1988), of 32 entries, since lanes of different warps are never ordered within an interval.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace ladder::cpu_device {
+
+class Races {
+ public:
+  struct Access {
+    std::uintptr_t address;
+    uint32_t bytes;
+    bool write;
+    bool atomic;    // atomics do not race with each other
+    uint32_t site;  // what the caller knows the place by
+  };
+  struct Conflict {
+    std::uintptr_t address;  // of the cell
+    uint32_t thread, site;   // of the other access
+    bool write;              // the other was a write
+  };
+
+  // What no thread of the new block has touched.
+  void begin_block(uint32_t warps);
+  // All threads have reached a block barrier.
+  void block_barrier();
+  // The lanes of `mask` in `warp` have reached a __syncwarp.
+  void warp_barrier(uint32_t warp, uint32_t mask);
+
+  // Remembers an access of `thread`; the conflict with an earlier one, if there is any.
+  std::optional<Conflict> access(uint32_t thread, const Access& access);
+
+ private:
+  static constexpr uint32_t LANES = 32;
+  static constexpr uint32_t LINE_WORDS = 64;
+  static constexpr uint16_t NOBODY = 0xffff;
+
+  // Last write and the reads since the last block barrier, of 4 bytes; of one byte where a kernel's accesses are
+  // narrower. An interval that has passed says that there is nothing.
+  struct Cell {
+    uint32_t write_interval, write_clock, write_site;
+    uint16_t write_thread;
+    uint16_t atomic_thread;  // NOBODY: a plain write. Else its own thread, or an earlier one's, unordered as atomics may be
+    uint32_t read_interval, read_clock, read_site;
+    uint32_t readers;  // lanes of read_thread's warp that have read
+    uint16_t read_thread;
+    uint16_t other_thread;  // a reader in another warp: then every writer has a reader in a warp not its own
+    uint32_t other_site;
+  };
+  struct Line {
+    std::array<Cell, LINE_WORDS> words;
+    std::unique_ptr<std::array<Cell, LINE_WORDS * 4>> bytes;  // takes the place of words once it is there
+  };
+  struct Entry {
+    std::uintptr_t key;  // address / bytes of a line, plus 1; 0 is free
+    Line* line;
+  };
+  struct WarpClock {
+    uint32_t events = 0;
+    std::array<uint32_t, LANES> own{};                        // the lane's last event
+    std::array<std::array<uint32_t, LANES>, LANES> known{};   // [lane][other]: accesses before this event are known
+  };
+
+  Line& line_at(std::uintptr_t address);
+  Line& insert(std::uintptr_t key);
+  static void split(Line& line);
+  bool ordered(uint32_t thread, uint32_t other_thread, uint32_t other_clock) const;
+  bool conflict(Cell& cell, uint32_t thread, const Access& access, Conflict& found) const;
+  void remember_read(Cell& cell, uint32_t thread, const Access& access) const;
+
+  uint32_t interval_ = 1;
+  std::vector<WarpClock> warps_;
+  std::vector<Entry> table_ = std::vector<Entry>(1024);  // open addressing, a power of two
+  std::size_t used_ = 0;
+  std::vector<std::unique_ptr<Line>> lines_;  // handed out in order; stale cells speak of intervals that have passed
+};
+
+}  // namespace ladder::cpu_device
