@@ -92,8 +92,7 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
 
 // The access is in bounds. `initialised` speaks of the memory that begins `offset` bytes before it.
 [[gnu::always_inline]] inline void Worker::touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address,
-                                                 std::size_t bytes, bool read, bool write,
-                                                 const void* return_address) {
+                                                 std::size_t bytes, bool read, bool write, const void* return_address) {
   if (bytes == 4 && offset % 4 == 0) [[likely]] {
     if (read && initialised[offset / 4] != WORD_INITIALISED && watch_uninitialised_) [[unlikely]]
       uninitialised_read(address, bytes, return_address);
@@ -155,24 +154,29 @@ void Worker::watch_race(std::uintptr_t address, std::size_t bytes, bool write, c
   } else {
     site = static_cast<uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - program_begin_);
   }
-  const auto conflict = races_.access(running.thread, {address, static_cast<uint32_t>(bytes), write, atomic, site});
-  if (conflict) {
-    const std::string other = "thread " + index_text(indices_[conflict->thread], shape_);
-    const Place place = conflict->site & ATOMIC_SITE
-                            ? Place{atomic_sites_[conflict->site & ~ATOMIC_SITE], nullptr}
-                            : Place{{}, reinterpret_cast<const void*>(program_begin_ + conflict->site)};
-    uninitialised_read_ = {};
-    fault("race on " + element_at(conflict->address, bytes) + ": this thread " + (write ? "writes" : "reads") +
-              " it, and no barrier orders that with " + other,
-          return_address, std::string(", which ") + (conflict->write ? "writes" : "reads") + " it at ", place);
-    abandon();
-  }
+  Races::Conflict conflict;
+  if (races_.access(running.thread, {address, static_cast<uint32_t>(bytes), write, atomic, site}, conflict))
+      [[unlikely]]
+    report_race(conflict, bytes, write, return_address);
   running.in_kernel = in_kernel;
 }
 
-const SharedArray& Worker::find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address) {
+void Worker::report_race(const Races::Conflict& conflict, std::size_t bytes, bool write, const void* return_address) {
+  const std::string other = "thread " + index_text(indices_[conflict.thread], shape_);
+  const Place place = conflict.site & ATOMIC_SITE
+                          ? Place{atomic_sites_[conflict.site & ~ATOMIC_SITE], nullptr}
+                          : Place{{}, reinterpret_cast<const void*>(program_begin_ + conflict.site)};
+  uninitialised_read_ = {};
+  fault("race on " + element_at(conflict.address, bytes) + ": this thread " + (write ? "writes" : "reads") +
+            " it, and no barrier orders that with " + other,
+        return_address, std::string(", which ") + (conflict.write ? "writes" : "reads") + " it at ", place);
+  abandon();
+}
+
+[[gnu::always_inline]] inline void Worker::find_shared(std::size_t offset, std::size_t bytes, bool write,
+                                                       const void* return_address) {
   const uint16_t place = places_[offset / 4];
-  const std::vector<SharedArray>& arrays = shared_arrays();
+  const std::vector<SharedArray>& arrays = *arrays_;
   const auto outside = [&](const SharedArray& array) {
     running.in_kernel = false;
     out_of_bounds("shared array '" + array.name + "'",
@@ -215,7 +219,6 @@ const SharedArray& Worker::find_shared(std::size_t offset, std::size_t bytes, bo
     running.in_kernel = in_kernel;
   }
   if (bytes > array.offset + array.bytes - offset) outside(array);
-  return array;
 }
 
 void Worker::atomic_access(const void* address, std::size_t bytes, CallSite site) {

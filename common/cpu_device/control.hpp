@@ -27,7 +27,8 @@ void set_returned_threads(ReturnedThreads rule);
 
 /// What is looked for beyond accesses out of bounds, in a build that sees accesses. uninitialised: reads of cells that
 /// nothing has written. races: accesses of two threads of a block to one cell, at least one of them a write, that no
-/// barrier orders. At first both, or what the environment's LADDER_CHECKS says: "none", "uninitialised", "races" or "all".
+/// barrier orders. At first both, or what the environment's LADDER_CHECKS says: "none", "uninitialised", "races" or
+/// "all".
 struct Checks {
   bool uninitialised, races;
 };
@@ -52,7 +53,8 @@ bool checks_accesses();
 /// elements of `element_bytes`. Throws std::bad_alloc.
 void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name);
 void release(void* memory) noexcept;
-/// Tells the device that the host has written these bytes, or (poison) fills them with 0xff and forgets that anybody has.
+/// Tells the device that the host has written these bytes, or (poison) fills them with 0xff and forgets that anybody
+/// has.
 void mark_initialised(void* memory, std::size_t bytes);
 void poison(void* memory, std::size_t bytes);
 /// False when the bytes between the end of this memory and the inaccessible page behind it were written.

@@ -52,8 +52,7 @@ struct Settings {
   }
   void read_checks(std::string_view word) {
     if (word != "none" && word != "uninitialised" && word != "races" && word != "all")
-      throw InvalidArgument("LADDER_CHECKS is '" + std::string(word) +
-                            "', must be none, uninitialised, races or all");
+      throw InvalidArgument("LADDER_CHECKS is '" + std::string(word) + "', must be none, uninitialised, races or all");
     checks = {word == "uninitialised" || word == "all", word == "races" || word == "all"};
   }
 };

@@ -31,7 +31,7 @@ class Schedule {
 
   Order order_ = Order::forward;
   uint64_t seed_ = 0, state_ = 0, blocks_ = 1;
-  uint64_t step_ = 1, first_ = 0;   // the random order of blocks: first_ + position * step_, modulo blocks_
+  uint64_t step_ = 1, first_ = 0;  // the random order of blocks: first_ + position * step_, modulo blocks_
   std::vector<uint16_t> threads_;
 };
 

@@ -12,19 +12,21 @@ constexpr std::size_t LINES_KEPT = 128;
 
 }  // namespace
 
+void Races::forget() {
+  std::ranges::fill(table_, Entry{});
+  recent_ = {};
+  used_ = 0;
+}
+
 void Races::begin_block(uint32_t warps) {
-  if (used_ > LINES_KEPT) {
-    std::ranges::fill(table_, Entry{});
-    used_ = 0;
-  }
+  if (used_ > LINES_KEPT) forget();
   if (warps_.size() < warps) warps_.resize(warps);
   block_barrier();
 }
 
 void Races::block_barrier() {
   if (++interval_ == 0) {  // 2^32 barriers later: old cells would look new
-    std::ranges::fill(table_, Entry{});
-    used_ = 0;
+    forget();
     lines_.clear();
     interval_ = 1;
   }
@@ -40,7 +42,8 @@ void Races::warp_barrier(uint32_t warp_index, uint32_t mask) {
     const auto& known = warp.known[static_cast<std::size_t>(std::countr_zero(lanes))];
     for (uint32_t other = 0; other < LANES; ++other) all[other] = std::max(all[other], known[other]);
   }
-  for (uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) all[static_cast<std::size_t>(std::countr_zero(lanes))] = event;
+  for (uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1)
+    all[static_cast<std::size_t>(std::countr_zero(lanes))] = event;
   for (uint32_t lanes = mask; lanes != 0; lanes &= lanes - 1) {
     const auto lane = static_cast<std::size_t>(std::countr_zero(lanes));
     warp.known[lane] = all;
@@ -49,7 +52,7 @@ void Races::warp_barrier(uint32_t warp_index, uint32_t mask) {
 }
 
 // An access carries the clock of its lane, the lane's last event; who knows of a later event knows of the access.
-bool Races::ordered(uint32_t thread, uint32_t other_thread, uint32_t other_clock) const {
+inline bool Races::ordered(uint32_t thread, uint32_t other_thread, uint32_t other_clock) const {
   if (thread == other_thread) return true;
   if (thread / LANES != other_thread / LANES) return false;
   return warps_[thread / LANES].known[thread % LANES][other_thread % LANES] > other_clock;
@@ -75,8 +78,15 @@ Races::Line& Races::insert(std::uintptr_t key) {
   return line;
 }
 
-Races::Line& Races::line_at(std::uintptr_t address) {
+[[gnu::always_inline]] inline Races::Line& Races::line_at(std::uintptr_t address) {
   const std::uintptr_t key = address / LINE_BYTES + 1;
+  Entry& recent = recent_[key % recent_.size()];
+  if (recent.key != key) [[unlikely]]
+    recent = {key, &find(key)};
+  return *recent.line;
+}
+
+Races::Line& Races::find(std::uintptr_t key) {
   std::size_t at = key * 0x9e3779b97f4a7c15u >> (64 - std::countr_zero(table_.size()));
   while (table_[at].key != key) {
     if (table_[at].key == 0) return insert(key);
@@ -90,7 +100,8 @@ void Races::split(Line& line) {
   for (std::size_t byte = 0; byte < line.bytes->size(); ++byte) (*line.bytes)[byte] = line.words[byte / 4];
 }
 
-bool Races::conflict(Cell& cell, uint32_t thread, const Access& access, Conflict& found) const {
+[[gnu::always_inline]] inline bool Races::conflict(Cell& cell, uint32_t thread, const Access& access,
+                                                   Conflict& found) const {
   const uint32_t warp = thread / LANES;
   if (cell.write_interval == interval_ && !(access.atomic && cell.atomic_thread != NOBODY)) {
     for (const uint32_t writer : {cell.write_thread, cell.atomic_thread}) {
@@ -122,7 +133,7 @@ bool Races::conflict(Cell& cell, uint32_t thread, const Access& access, Conflict
   return false;
 }
 
-void Races::remember_read(Cell& cell, uint32_t thread, const Access& access) const {
+[[gnu::always_inline]] inline void Races::remember_read(Cell& cell, uint32_t thread, const Access& access) const {
   const uint32_t clock = warps_[thread / LANES].own[thread % LANES], lane = thread % LANES;
   if (cell.read_interval != interval_) {
     cell.read_interval = interval_;
@@ -157,8 +168,7 @@ void Races::remember_read(Cell& cell, uint32_t thread, const Access& access) con
   cell.readers |= 1u << lane;
 }
 
-std::optional<Races::Conflict> Races::access(uint32_t thread, const Access& access) {
-  Conflict found{};
+bool Races::access(uint32_t thread, const Access& access, Conflict& found) {
   std::uintptr_t address = access.address;
   const std::uintptr_t end = address + access.bytes;
   while (address < end) {
@@ -171,7 +181,7 @@ std::optional<Races::Conflict> Races::access(uint32_t thread, const Access& acce
       Cell& cell = cells[address % LINE_BYTES / cell_bytes];
       if (conflict(cell, thread, access, found)) {
         found.address = address;
-        return found;
+        return true;
       }
       if (access.write) {
         const bool earlier = access.atomic && cell.write_interval == interval_ && cell.write_thread != thread &&
@@ -187,7 +197,7 @@ std::optional<Races::Conflict> Races::access(uint32_t thread, const Access& acce
       }
     }
   }
-  return std::nullopt;
+  return false;
 }
 
 }  // namespace ladder::cpu_device

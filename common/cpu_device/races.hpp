@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <vector>
 
 namespace ladder::cpu_device {
@@ -38,8 +37,8 @@ class Races {
   // The lanes of `mask` in `warp` have reached a __syncwarp.
   void warp_barrier(uint32_t warp, uint32_t mask);
 
-  // Remembers an access of `thread`; the conflict with an earlier one, if there is any.
-  std::optional<Conflict> access(uint32_t thread, const Access& access);
+  // Remembers an access of `thread`. True when it conflicts with an earlier one, `found`.
+  bool access(uint32_t thread, const Access& access, Conflict& found);
 
  private:
   static constexpr uint32_t LANES = 32;
@@ -51,7 +50,8 @@ class Races {
   struct Cell {
     uint32_t write_interval, write_clock, write_site;
     uint16_t write_thread;
-    uint16_t atomic_thread;  // NOBODY: a plain write. Else its own thread, or an earlier one's, unordered as atomics may be
+    uint16_t
+        atomic_thread;  // NOBODY: a plain write. Else its own thread, or an earlier one's, unordered as atomics may be
     uint32_t read_interval, read_clock, read_site;
     uint32_t readers;  // lanes of read_thread's warp that have read
     uint16_t read_thread;
@@ -68,12 +68,14 @@ class Races {
   };
   struct WarpClock {
     uint32_t events = 0;
-    std::array<uint32_t, LANES> own{};                        // the lane's last event
-    std::array<std::array<uint32_t, LANES>, LANES> known{};   // [lane][other]: accesses before this event are known
+    std::array<uint32_t, LANES> own{};                       // the lane's last event
+    std::array<std::array<uint32_t, LANES>, LANES> known{};  // [lane][other]: accesses before this event are known
   };
 
   Line& line_at(std::uintptr_t address);
+  Line& find(std::uintptr_t key);
   Line& insert(std::uintptr_t key);
+  void forget();
   static void split(Line& line);
   bool ordered(uint32_t thread, uint32_t other_thread, uint32_t other_clock) const;
   bool conflict(Cell& cell, uint32_t thread, const Access& access, Conflict& found) const;
@@ -83,6 +85,7 @@ class Races {
   std::vector<WarpClock> warps_;
   std::vector<Entry> table_ = std::vector<Entry>(1024);  // open addressing, a power of two
   std::size_t used_ = 0;
+  std::array<Entry, 16> recent_{};            // lines found last, by the last bits of their key
   std::vector<std::unique_ptr<Line>> lines_;  // handed out in order; stale cells speak of intervals that have passed
 };
 

@@ -80,6 +80,7 @@ Worker& this_worker() {
 Worker::Worker() : memory_(Memory::instance()) {
   if (checks_accesses()) {
     segment_ = thread_local_segment();
+    arrays_ = &shared_arrays();
     places_ = segment_places();
     program_begin_ = program_begin();
     segment_initialised_.resize(segment_.bytes / 4 + 1);
@@ -434,7 +435,9 @@ void Worker::reset_after_fault() {
   }
 }
 
-void Worker::fault(std::string what, CallSite line) { fault_record_ = {std::move(what), running.thread, {line, nullptr}}; }
+void Worker::fault(std::string what, CallSite line) {
+  fault_record_ = {std::move(what), running.thread, {line, nullptr}};
+}
 void Worker::fault(std::string what, const void* return_address, std::string before, Place other) {
   fault_record_ = {std::move(what), running.thread, {atomic_site_, return_address}, std::move(before), other};
 }

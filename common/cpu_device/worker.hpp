@@ -48,7 +48,7 @@ struct Job {
 // fault stopped is abandoned instead. Its stack is used again as if nothing lay there.
 struct Fiber {
   Context context = nullptr;  // where it goes on while no thread waits on it
-  char* mapping = nullptr;  // guard, then stack
+  char* mapping = nullptr;    // guard, then stack
   std::size_t mapping_bytes = 0;
   const void* bottom = nullptr;
   std::size_t bytes = 0;
@@ -153,10 +153,12 @@ class Worker {
   bool complete(uint32_t warp, const Group& group) const;
   void release_group(uint32_t warp, std::size_t group);
 
-  const SharedArray& find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
+  void find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
   void touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address, std::size_t bytes, bool read, bool write,
              const void* return_address);
   void watch_race(std::uintptr_t address, std::size_t bytes, bool write, const void* return_address);
+  [[noreturn]] void report_race(const Races::Conflict& conflict, std::size_t bytes, bool write,
+                                const void* return_address);
   [[noreturn]] void uninitialised_read(std::uintptr_t address, std::size_t bytes, const void* return_address);
   std::string element_at(std::uintptr_t address, std::size_t access_bytes) const;
   void out_of_bounds(const Allocation& allocation, std::uintptr_t address, std::size_t bytes, bool write,
@@ -176,8 +178,8 @@ class Worker {
     std::string array_type{};  // of an array whose name has yet to be found
   };
   Fault fault_record_;
-  // A thread that has read what nobody had written stops there, and the others go on: if one of them writes it, what the
-  // reader lacked was a barrier, and the race is the better report.
+  // A thread that has read what nobody had written stops there, and the others go on: if one of them writes it, what
+  // the reader lacked was a barrier, and the race is the better report.
   Fault uninitialised_read_;
   CallSite atomic_site_{};  // of the atomic function under way; its accesses have no return address of their own
   std::string fault_;       // the report, empty while all is well
@@ -191,7 +193,7 @@ class Worker {
   std::vector<uint3> indices_;
   std::vector<Waiting> waiting_;
   std::vector<Warp> warps_;
-  Queue at_barrier_{}, ready_{};       // the size of ready_ is running.ready
+  Queue at_barrier_{}, ready_{};  // the size of ready_ is running.ready
   Schedule schedule_;
   Races races_;
   bool watch_races_ = false, watch_uninitialised_ = false;
@@ -199,13 +201,14 @@ class Worker {
   Memory& memory_;
   Segment segment_{};
   std::uintptr_t program_begin_ = 0;
-  std::span<const uint16_t> places_;  // segment_places()
+  const std::vector<SharedArray>* arrays_ = nullptr;  // shared_arrays()
+  std::span<const uint16_t> places_;                  // segment_places()
   void* dynamic_ = nullptr;
   std::size_t dynamic_bytes_ = 0;
   std::vector<uint8_t> segment_initialised_;  // as Allocation::initialised, of the thread-local segment
   std::vector<CallSite> atomic_sites_;        // of which races_ knows the index
   std::vector<uint64_t> array_serial_;        // the block that last used each shared array
-  std::size_t static_bytes_ = 0;        // of the arrays this block has used
+  std::size_t static_bytes_ = 0;              // of the arrays this block has used
   std::vector<Bytes> traffic_;
   std::unique_ptr<char[]> signal_stack_;
 };

@@ -35,7 +35,8 @@ double median(std::vector<double> values) {
 
 // A timing without a right result is void.
 void require_right(benchmark::State& state, const Buffer<float>& output, const std::vector<double>& expected) {
-  const Comparison difference = compare(output.download(), expected, {output.size()}, {.absolute = 0, .relative = 1e-5});
+  const Comparison difference =
+      compare(output.download(), expected, {output.size()}, {.absolute = 0, .relative = 1e-5});
   if (!difference.matches()) state.SkipWithError(difference.describe().c_str());
 }
 
@@ -68,8 +69,9 @@ void softmax(benchmark::State& state, const CostKernels& kernels) {
   const std::vector<float> x = normal(rows * COST_SOFTMAX_COLUMNS, 1);
   const Buffer<float> input("input", x), output("output", input.size());
   std::vector<float> of_loop(x.size());
-  time_beside(state, [&] { softmax_loop(x.data(), of_loop.data(), rows); },
-              [&] { kernels.softmax(input.data(), output.data(), rows); });
+  time_beside(
+      state, [&] { softmax_loop(x.data(), of_loop.data(), rows); },
+      [&] { kernels.softmax(input.data(), output.data(), rows); });
   require_right(state, output, reference_softmax(x, rows, COST_SOFTMAX_COLUMNS));
 }
 
@@ -78,12 +80,13 @@ void vector_add(benchmark::State& state, const CostKernels& kernels) {
   const std::vector<float> a = normal(n, 1), b = normal(n, 2);
   const Buffer<float> x("x", a), y("y", b), out("out", n);
   std::vector<float> of_loop(a.size());
-  time_beside(state,
-              [&] {
-                for (std::size_t i = 0; i < a.size(); ++i) of_loop[i] = a[i] + b[i];
-                benchmark::DoNotOptimize(of_loop.data());
-              },
-              [&] { kernels.vector_add(x.data(), y.data(), out.data(), n); });
+  time_beside(
+      state,
+      [&] {
+        for (std::size_t i = 0; i < a.size(); ++i) of_loop[i] = a[i] + b[i];
+        benchmark::DoNotOptimize(of_loop.data());
+      },
+      [&] { kernels.vector_add(x.data(), y.data(), out.data(), n); });
   require_right(state, out, reference_add(a, b));
 }
 
@@ -93,10 +96,12 @@ int main(int argc, char** argv) {
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
   std::printf("On the %s\n", device_description().c_str());
-  for (const auto& [name, body, kernels] :
-       {std::tuple{"softmax_20_barriers/bare", &softmax, &BARE}, std::tuple{"softmax_20_barriers/watched", &softmax, &WATCHED},
-        std::tuple{"vector_add_4M/bare", &vector_add, &BARE}, std::tuple{"vector_add_4M/watched", &vector_add, &WATCHED}})
-    benchmark::RegisterBenchmark(name, [body = body, kernels = kernels](benchmark::State& state) { body(state, *kernels); })
+  for (const auto& [name, body, kernels] : {std::tuple{"softmax_20_barriers/bare", &softmax, &BARE},
+                                            std::tuple{"softmax_20_barriers/watched", &softmax, &WATCHED},
+                                            std::tuple{"vector_add_4M/bare", &vector_add, &BARE},
+                                            std::tuple{"vector_add_4M/watched", &vector_add, &WATCHED}})
+    benchmark::RegisterBenchmark(name,
+                                 [body = body, kernels = kernels](benchmark::State& state) { body(state, *kernels); })
         ->UseManualTime()
         ->Unit(benchmark::kMillisecond)
         ->MinTime(1.0);

@@ -232,8 +232,10 @@ constexpr int COUNT_ON_ZERO = __LINE__ - 5;
 TEST_CASE("BC-089: shared memory holds NaN at the start of every block, whatever the last one left") {
   const Buffer<float> out("out", 64);
   const auto run = [&] { launch(count_on_zero, dim3(32), dim3(1), 4, nullptr, out.data()); };
-  CHECK_FAULT(run(), "uninitialised read of shared array 'sum', index 0 (elements of 4 bytes): no thread of this block has "
-                     "written it\n  in kernel (anonymous namespace)::count_on_zero, block 0, thread 0" + at(COUNT_ON_ZERO));
+  CHECK_FAULT(run(),
+              "uninitialised read of shared array 'sum', index 0 (elements of 4 bytes): no thread of this block has "
+              "written it\n  in kernel (anonymous namespace)::count_on_zero, block 0, thread 0" +
+                  at(COUNT_ON_ZERO));
   const WithChecks unseen({.uninitialised = false, .races = true});  // not reported, it still shows in the result
   for (int i = 0; i < 3; ++i) {
     run();

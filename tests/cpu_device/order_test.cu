@@ -11,9 +11,7 @@ namespace {
 using cpu_device::Order;
 
 // The ticket that each thread drew: tickets[i] is the place of thread i in the order.
-__global__ void draw(int* tickets, int* next) {
-  tickets[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(next, 1);
-}
+__global__ void draw(int* tickets, int* next) { tickets[blockIdx.x * blockDim.x + threadIdx.x] = atomicAdd(next, 1); }
 // The same after a barrier.
 __global__ void draw_after_barrier(int* tickets, int* next) {
   __syncthreads();
@@ -119,6 +117,6 @@ TEST_CASE("the words for an order") {
   cpu_device::set_order("warp-reversed");
   CHECK(tickets_of(draw, 1, 33).back() == 0);
   for (const char* wrong : {"", "backward", "random", "random:", "random:x", "random:-1", "random:1 ", "Forward"})
-    CHECK_REFUSED(cpu_device::set_order(wrong), "the order is '" + std::string(wrong) +
-                                                    "', must be forward, reversed, warp-reversed or random:SEED");
+    CHECK_REFUSED(cpu_device::set_order(wrong),
+                  "the order is '" + std::string(wrong) + "', must be forward, reversed, warp-reversed or random:SEED");
 }

@@ -173,7 +173,7 @@ __global__ void atomics(Totals* totals, int* tickets) {
   atomicAdd(&totals->long_sum, 1ull << 32);
   atomicAdd(&totals->double_sum, 0.5);
   for (int old = 0, seen = -1; old != seen;) {  // an increment made of compare-and-swap
-    seen = atomicAdd(&totals->swapped, 0);  // a plain read would race with the others' writes
+    seen = atomicAdd(&totals->swapped, 0);      // a plain read would race with the others' writes
     old = atomicCAS(&totals->swapped, seen, seen + 1);
   }
 }

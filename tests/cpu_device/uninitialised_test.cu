@@ -60,8 +60,8 @@ constexpr int ADD = __LINE__ - 1;
 
 TEST_CASE("a buffer's cell that neither the host nor a kernel has written") {
   const Buffer<float> x("x", 100), out("out", 100);
-  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)", "neither the host nor a kernel",
-                                             "copy, block 0, thread 0" + at(COPY)));
+  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)",
+                                             "neither the host nor a kernel", "copy, block 0, thread 0" + at(COPY)));
   launch(fill, dim3(1), dim3(100), 0, nullptr, x.data(), 0);
   run_copy(x, out, 100);
   CHECK(out.download() == std::vector<float>(100, 1.0f));
@@ -70,8 +70,8 @@ TEST_CASE("a buffer's cell that neither the host nor a kernel has written") {
 TEST_CASE("one cell of many") {
   const Buffer<float> x("x", 100), out("out", 100);
   launch(fill, dim3(1), dim3(100), 0, nullptr, x.data(), 1);
-  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)", "neither the host nor a kernel",
-                                             "copy, block 0, thread 0" + at(COPY)));
+  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)",
+                                             "neither the host nor a kernel", "copy, block 0, thread 0" + at(COPY)));
 }
 
 TEST_CASE("a caller's NaN is data; so is the poison itself, when the host wrote it") {
@@ -88,18 +88,17 @@ TEST_CASE("poisoned again, a buffer is as new") {
   Buffer<float> x("x", std::vector<float>(100, 1.0f));
   const Buffer<float> out("out", 100);
   x.poison();
-  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)", "neither the host nor a kernel",
-                                             "copy, block 0, thread 0" + at(COPY)));
+  CHECK_FAULT(run_copy(x, out, 100), read_of("buffer 'x', index 0 (elements of 4 bytes)",
+                                             "neither the host nor a kernel", "copy, block 0, thread 0" + at(COPY)));
 }
 
 TEST_CASE("the host may download what nothing has written; memory that is given back is new again") {
   const Buffer<float> x("x", 100);
   CHECK(x.download().size() == 100);
-  {
-    const Buffer<float> written("y", std::vector<float>(77, 1.0f));
-  }
+  { const Buffer<float> written("y", std::vector<float>(77, 1.0f)); }
   const Buffer<float> fresh("y", 77), out("out", 77);  // likely the same memory
-  CHECK(contains(message_of<KernelFault>([&] { run_copy(fresh, out, 77); }), "uninitialised read of buffer 'y', index 0"));
+  CHECK(contains(message_of<KernelFault>([&] { run_copy(fresh, out, 77); }),
+                 "uninitialised read of buffer 'y', index 0"));
 }
 
 TEST_CASE("a wide read of which one byte is missing") {
@@ -124,8 +123,9 @@ TEST_CASE("a shared array's cell that no thread of the block has written") {
                                "shared_hole, block 0, thread 53" + at(HOLE)));
   const auto run_dynamic = [&](int hole) { launch(dynamic_hole, dim3(1), dim3(64), 256, nullptr, out.data(), hole); };
   run_dynamic(64);
-  CHECK_FAULT(run_dynamic(63), read_of("dynamic shared memory, index 63 (elements of 4 bytes)", "no thread of this block",
-                                       "dynamic_hole, block 0, thread 0" + at(DYNAMIC_HOLE)));
+  CHECK_FAULT(run_dynamic(63),
+              read_of("dynamic shared memory, index 63 (elements of 4 bytes)", "no thread of this block",
+                      "dynamic_hole, block 0, thread 0" + at(DYNAMIC_HOLE)));
 }
 
 TEST_CASE("an atomic function reads its cell too") {
