@@ -148,10 +148,11 @@ def test_case(files: list[Path], name: str) -> tuple[Path, int, str]:
             first = text[: match.start()].count("\n")
             last = next(i for i in range(first, len(lines)) if lines[i].startswith("}") or lines[i].endswith("}")
                         and lines[i].count("{") == lines[i].count("}") > 0)
-            top = first
-            while top > 0 and lines[top - 1].startswith("//"):
+            top = first  # of the paragraph, whose comment may stand above several test cases
+            while top > 0 and lines[top - 1].strip():
                 top -= 1
-            return path, first + 1, "\n".join(lines[top: last + 1])
+            comment = [line for line in lines[top: first] if line.startswith("//")]
+            return path, first + 1, "\n".join(comment + lines[first: last + 1])
     raise MuseumError(f"there is no test case \"{name}\" in {', '.join(str(p.relative_to(ROOT)) for p in files)}")
 
 
@@ -523,7 +524,6 @@ def main() -> int:
     commands.add_parser("cmake", help="the mutants, for CMakeLists.txt")
     commands.add_parser("check", help="that each edit applies and each test case exists; builds nothing")
     commands.add_parser("table", help="docs/mutants.md against the runs").add_argument("--write", action="store_true")
-    commands.add_parser("target", help="print the mutant's name as its files have it")
     for name, text in (("show", "one mutant, and what its tests make of it"), ("verify", "that all is as recorded"),
                        ("apply", "write the broken kernel to a file"), ("workpiece", "copy the reader's kernel to a file"),
                        ("lay-out", "the broken kernel for a reader to mend"), ("hint", "a hint"),

@@ -26,7 +26,7 @@ double rate(const std::vector<float>& out) {
 
 }  // namespace
 
-// The article's author looked at five values first: each is 0 or doubled.
+// The article's author looked at five printed values first. This is what the eye checks.
 TEST_CASE("the article: five values, each 0 or relu(x) / (1 - p)") {
   const std::vector<float> x{-1.5f, 0.25f, 1.0f, -0.5f, 2.0f}, out = run(step02::relu_dropout, x, 0.5f, 0);
   for (std::size_t i = 0; i < x.size(); ++i) CHECK((out[i] == 0 || (x[i] > 0 && out[i] == 2 * x[i])));
@@ -40,27 +40,20 @@ TEST_CASE("the article: the rate at p = 0.1 is within 0.01, four elements per ca
   CHECK(std::abs(rate(run(step02::relu_dropout_four_per_call, ones(100'000), 0.1f, 0)) - 0.1) < 0.01);
 }
 
-// p = 0.5 is what the reports of BC-016 had tried: half of a mask and its opposite are both one half.
+// The faults of BC-016 were reported as invisible at p = 0.5.
 TEST_CASE("BC-016: at p = 0.5 half is dropped, and the rest doubled") {
   const std::vector<float> out = run(step02::relu_dropout, ones(100'000), 0.5f, 0);
   CHECK(std::abs(rate(out) - 0.5) < 0.01);
   CHECK(std::count(out.begin(), out.end(), 2.0f) == 100'000 - std::count(out.begin(), out.end(), 0.0f));
 }
 
-// What BC-018's report asks for: the same seed draws the same mask, another seed another one.
+// The input of BC-018, whose report found one mask for all calls: the same seed, another seed, the next call.
 TEST_CASE("BC-018: one seed one mask, two seeds two masks") {
-  const auto mask = [](uint64_t seed) { return run(step02::relu_dropout, ones(1000), 0.5f, seed); };
+  const auto mask = [](uint64_t seed) { return run(step02::relu_dropout, ones(65'536), 0.5f, seed); };
   CHECK(mask(1) == mask(1));
   CHECK(mask(1) != mask(2));
 }
-
-// BC-018 again: a second call that continues where the first one ended draws a new mask.
 TEST_CASE("BC-018: the next call draws a new mask") {
   const auto mask = [](uint64_t first) { return run(step02::relu_dropout, ones(65'536), 0.5f, 0, first); };
   CHECK(mask(0) != mask(65'536));
-}
-
-// In the reports of BC-012 ReLU had been tested with numbers.
-TEST_CASE("BC-012: ReLU of -2, -1, 0, 1, 2") {
-  CHECK(run(step02::relu_dropout, {-2, -1, 0, 1, 2}, 0.0f, 0) == std::vector<float>{0, 0, 0, 1, 2});
 }
