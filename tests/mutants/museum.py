@@ -90,7 +90,7 @@ def read_mutant(path: Path) -> Mutant:
     for edit in data["edit"]:
         if edit.keys() != {"file", "before", "after"}:
             raise MuseumError(f"{where}: an [[edit]] takes file, before and after, not {', '.join(sorted(edit))}")
-        edits.append(Edit(edit["file"], edit["before"].strip("\n"), edit["after"].strip("\n")))
+        edits.append(Edit(edit["file"], edit["before"], edit["after"]))
     if len({edit.file for edit in edits}) != 1:
         raise MuseumError(f"{where}: its edits are in {len({e.file for e in edits})} files, must be in one")
     return Mutant(
@@ -280,7 +280,7 @@ def print_diff(before: str, after: str, context: int = 1) -> None:
         if line.startswith("@@"):
             continue
         colour = {"-": "31", "+": "32"}.get(line[:1], "0")
-        print("  " + (styled(colour, line) if colour != "0" else line))
+        print(("  " + (styled(colour, line) if colour != "0" else line)).rstrip())
 
 
 def first_line_of(before: str, after: str) -> int:
