@@ -1,5 +1,5 @@
-// Tests of softmax that people used, each with the report or the article that it comes from. All of them pass over
-// some broken kernel; none is wrong, and none is enough.
+// Tests of softmax that people used, each with the report or the article that it comes from.
+// All of them pass over some broken kernel; none is wrong, and none is enough.
 #include "steps/03_softmax_buggy/softmax.cuh"
 #include "tests/mutants/naive.hpp"
 

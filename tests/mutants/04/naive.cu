@@ -1,5 +1,5 @@
-// Tests of softmax that people used, each with the report or the article that it comes from. All of them pass over
-// some broken kernel; none is wrong, and none is enough.
+// Tests of softmax that people used, each with the report or the article that it comes from.
+// All of them pass over some broken kernel; none is wrong, and none is enough.
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "tests/mutants/naive.hpp"
 
@@ -32,10 +32,12 @@ TEST_CASE("BC-046: 1 x 1024 with x = column / 16 matches") {
   CHECK(allclose(softmax(x, 1, 1024), reference_softmax(x, 1, 1024)));
 }
 
-// The shape on which the article's author found the fixed block, and so the shape that tests the repair.
+// The shape on which the article's author found the fixed block, and so the shape that tests
+// the repair.
 TEST_CASE("the article: the 2000 columns that went wrong") { CHECK(matches(4, 2000)); }
 
-// BC-051 judges by the usual check of a softmax, here of 2000 columns over an output that began as zeros.
+// BC-051 judges by the usual check of a softmax, here of 2000 columns over an output that began
+// as zeros.
 TEST_CASE("BC-051: rows sum to 1, within 1e-4") {
   const std::vector<float> y = softmax(normal(4 * 2000, 0), 4, 2000);
   for (int row = 0; row < 4; ++row) {
