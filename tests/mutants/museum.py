@@ -443,8 +443,8 @@ def table(build: Path) -> str:
             raise MuseumError(f"mutant {mutant.label}: the naive test {observed['naive']}, ours {observed['real']}")
         silent += observed["device"] == NOTHING
         lines.append(f"| {mutant.rung} | {mutant.name} | {cell(mutant.title)} | {cell(mutant.naive)} "
-                     f"| {cell(mutant.caught_by)} | {cell(observed['device'])} |")
-    lines += ["", f"Of {silent} of the {len(mutants)} the device sees nothing."]
+                     f"| {cell(mutant.caught_by)} | {cell(observed['device'].split(' (elements of ')[0])} |")
+    lines += ["", f"Over {silent} of the {len(mutants)} the device says nothing."]
     return "\n".join(lines) + "\n"
 
 
