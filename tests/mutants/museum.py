@@ -270,8 +270,8 @@ def paragraph(text: str, indent: str = "  ") -> None:
 
 def quote(lines: list[str], indent: str = "  ") -> None:
     for line in lines:
-        for piece in textwrap.wrap(line, WIDTH, subsequent_indent="      ", drop_whitespace=True,
-                                   replace_whitespace=False) or [""]:
+        for piece in textwrap.wrap(line, WIDTH, subsequent_indent="      ", replace_whitespace=False,
+                                   break_on_hyphens=False) or [""]:
             print(indent + piece)
 
 
