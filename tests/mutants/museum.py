@@ -205,7 +205,9 @@ def run(program: Path, case: str, *, checks: str = "all") -> Run:
         raise MuseumError(f"{program} is not built: ./climb break builds and runs it")
     environment = dict(os.environ, RC_PARAMS="seed=20260907", LADDER_CHECKS=checks)
     command = [str(program), "--no-intro", "--no-version"]
-    if case:
+    if not case:  # all, but those that count bytes: at -O0 g++ copies a float4 where the device does not see it
+        command.append("--test-case-exclude=*bytes*")
+    else:
         command.append("--test-case=" + case.replace(",", "?"))  # a comma would end the name; ? is any character
     try:
         done = subprocess.run(command, cwd=ROOT, env=environment, timeout=SECONDS, errors="replace",
@@ -501,9 +503,9 @@ def command_repair(mutant: Mutant, build: Path) -> int:
     program = mutant.program(build, "repair")
     print(styled("1", f"\n{mutant.workpiece().relative_to(ROOT)}, against the tests of rung {mutant.rung}"))
     for what, case in (("a test that somebody used", mutant.naive), ("the test that sees it", mutant.caught_by),
-                       ("all tests together", "")):
+                       ("all tests but the byte counts", "")):
         done = run(program, case)
-        print(f"  {what + ':':28}" + (styled("32", "passes") if done.passed else styled("31", "fails")))
+        print(f"  {what + ':':31}" + (styled("32", "passes") if done.passed else styled("31", "fails")))
         if not done.passed:
             report = done.report()
             quote(report.splitlines() if report else essential(done), "    ")
