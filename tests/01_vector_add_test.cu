@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "common/harness/buffer.hpp"
 #include "common/harness/compare.hpp"
@@ -19,7 +20,7 @@ using namespace ladder;
 
 using Add = void (*)(Vector<const float>, Vector<const float>, Vector<float>, cudaStream_t);
 struct Variant {
-  const char* name;
+  std::string name;  // a pointer would be printed as one
   Add add;
 };
 const std::vector<Variant> VARIANTS{{"vector_add", step01::vector_add},

@@ -18,8 +18,9 @@ using namespace ladder;
 __global__ void philox_kernel(const uint4* counters, const uint2* keys, uint4* words, float* uniforms, int n) {
   const unsigned i = blockIdx.x * 64 + threadIdx.x;
   if (static_cast<int>(i) >= n) return;
-  words[i] = step02::philox4x32_10(counters[i], keys[i]);
-  uniforms[i] = step02::uniform_from(words[i].x);
+  const uint4 result = step02::philox4x32_10(counters[i], keys[i]);
+  words[i] = result;
+  uniforms[i] = step02::uniform_from(result.x);
 }
 
 struct Case {

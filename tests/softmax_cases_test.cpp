@@ -143,6 +143,21 @@ TEST_CASE("BC-040: row strides of their own, and gaps that nobody reads or write
   CHECK_MESSAGE(difference.matches(), difference.describe());
 }
 
+TEST_CASE("a row 2^32 elements on is not taken for one close by" * doctest::skip(!device_checks())) {
+  // The memory is not there, and the view says that it is: a kernel that finds the right place is stopped by the
+  // device. One whose offset has wrapped round to 8, where there is memory, is not. What the view claims lies above the
+  // other buffer, which it must not overlap.
+  const int64_t stride = (int64_t{1} << 32) + 8;
+  const Buffer<float> one("one", normal(16, 1)), two("two", normal(16, 1));
+  const Buffer<float>&low = one.data() < two.data() ? one : two, &high = one.data() < two.data() ? two : one;
+  const Matrix<float> near = low.view(2, 5), far{high.data(), {2, 5}, {stride, 1}, stride + 5};
+  const auto fault = [](auto in, auto out) {
+    return message_of<KernelFault>([&] { SOFTMAX.launch(in, out, nullptr); });
+  };
+  CHECK(fault(far, near).starts_with("out-of-bounds read"));
+  CHECK(fault(near, far).starts_with("out-of-bounds write"));
+}
+
 TEST_CASE("BC-041: a column stride other than 1 is refused, and nothing is written") {
   const Buffer<float> input("input", normal(20, 1)), output("output", 20);
   const Matrix<const float> transposed{input.data(), {5, 4}, {1, 5}, 20};
