@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cpu_device/recording.hpp"
 #include "common/kernel/stream.hpp"
 
 namespace ladder {
@@ -26,6 +27,14 @@ bool device_checks();
 /// Takes on the limits of another architecture, one of DEVICE_MODELS, for the launches to come. Only the CPU device
 /// can: a GPU is what it is, and answers false.
 bool try_set_device_model(std::string_view name);
+
+/// Runs threads and blocks in another order from here on: "forward", "reversed", "warp-reversed" or "random:SEED", else
+/// it throws InvalidArgument. A GPU answers false.
+bool try_set_order(std::string_view words);
+
+/// Records the launches to come, and forgets those recorded before. Only a device that checks does.
+void record_launches(cpu_device::Recording what);
+std::vector<cpu_device::LaunchRecord> recorded_launches();  // handed over, in order
 
 /// Waits for all kernels. Throws KernelFault when one of them failed.
 void device_synchronize();
