@@ -1,10 +1,9 @@
 #include "common/harness/observe.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iomanip>
+#include <sstream>
 #include <utility>
 
 #include "common/harness/device.hpp"

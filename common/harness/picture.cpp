@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -44,8 +43,8 @@ namespace {
 
 // Lengths are in pixels of the picture at its own size.
 constexpr double WIDTH = 960, LEFT = 84, RIGHT = 96, PLOT = WIDTH - LEFT - RIGHT;
-constexpr double LARGEST_CELL = 20, PLOT_HEIGHT = 200, BAND_HEIGHT = 28, EDGE_ROW_HEIGHT = 9;
-constexpr int64_t MOST_ROWS = 1024, MOST_FOLDED_ROWS = 24, EDGE_ROWS = 10;
+constexpr double LARGEST_CELL = 20, PLOT_HEIGHT = 200, BAND_HEIGHT = 28, EDGE_ROW_HEIGHT = 15;
+constexpr int64_t MOST_ROWS = 1024, MOST_FOLDED_ROWS = 24, EDGE_ROWS = 5;
 constexpr std::size_t MOST_TILES = 500, MOST_TOOLTIPS = 60;
 
 // The kinds of cells and of threads; NOTHING is where a folded tensor has no cell. Each is a class of the style sheet.
@@ -59,8 +58,8 @@ constexpr std::array<const char*, KINDS> MEANINGS{"",
                                                   "written",
                                                   "read and written",
                                                   "cells of several kinds",
-                                                  "idle: no access",
-                                                  "partly busy: fewer than the busiest",
+                                                  "idle",
+                                                  "partly busy",
                                                   "busy"};
 
 Kind kind_of(const Cell& cell) {
@@ -114,6 +113,10 @@ std::string range_text(const char* noun, int64_t first, int64_t count) {
                     : std::string(noun) + "s " + grouped(first) + " to " + grouped(first + count - 1);
 }
 
+std::string plural(int64_t count, const std::string& noun) {
+  return grouped(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
 std::string sizes_text(const std::vector<int64_t>& sizes) {
   std::string text;
   for (int64_t size : sizes) text += (text.empty() ? "(" : ", ") + grouped(size);
@@ -154,7 +157,7 @@ struct Grid {
   int64_t rows, columns;
   int64_t cells;  // fewer than rows * columns where the last row ends early
   std::vector<uint32_t> kinds, blocks;
-  bool folded;
+  bool of_cells, folded;
   const char *row_noun, *column_noun;
 
   uint32_t kind(int64_t row, int64_t column) const {
@@ -275,7 +278,7 @@ void draw_grid(Drawing& drawing, const Grid& grid, std::array<bool, KINDS>& used
           drawing.rectangle(LEFT + static_cast<double>(block.column) * cell_width, y_of(band.begin + block.row),
                             static_cast<double>(block.columns) * cell_width, height, "block");
           const double at = y_of(band.begin + block.row) + height / 2 + 4;
-          if (block.column != 0 || at - 13 < label_below) continue;
+          if (!grid.of_cells || block.column != 0 || at - 13 < label_below) continue;
           drawing.text(LEFT + plot_width + 8, at, "block " + grouped(block.kind), "quiet");
           label_below = at;
         }
@@ -283,8 +286,8 @@ void draw_grid(Drawing& drawing, const Grid& grid, std::array<bool, KINDS>& used
     const double height =
         exact || bands.size() == 1 ? static_cast<double>(band.end - band.begin) * row_height : band.height;
     if (bands.size() > 1 && band.step > 1)
-      drawing.text(LEFT - 8, drawing.y + height / 2 + 4, grouped(band.end - band.begin) + " " + grid.row_noun + "s",
-                   "quiet end");
+      drawing.text(LEFT + plot_width / 2, drawing.y + height / 2 + 4,
+                   grouped(band.end - band.begin) + " " + grid.row_noun + "s, drawn as one", "middle");
     // Row numbers, so that at least 14 pixels lie between them.
     const int64_t every = power_of_two_from(14 / row_height);
     if (bands.size() == 1 || exact)
@@ -292,11 +295,11 @@ void draw_grid(Drawing& drawing, const Grid& grid, std::array<bool, KINDS>& used
         const bool last_of_all = row == grid.rows - 1 && bands.size() > 1;
         const bool shown = bands.size() == 1 ? row % every == 0 : row == band.begin || last_of_all;
         if (shown && !(b > 0 && row == band.begin))
-          drawing.text(LEFT - 8, y_of(row) + std::min(row_height / 2, 5.0) + 4, grouped(row), "quiet end");
+          drawing.text(LEFT - 8, y_of(row) + row_height / 2 + 4, grouped(row), "quiet end");
       }
     drawing.y += height;
   }
-  drawing.text(14, top - 6, grid.row_noun, "quiet");
+  drawing.text(LEFT - 8, top - 5, grid.row_noun, "quiet end");
   if (grid.cells == grid.rows * grid.columns) drawing.rectangle(LEFT, top, plot_width, drawing.y - top, "frame");
 
   const int64_t every = power_of_two_from(static_cast<double>(grid.columns) / std::max(2.0, plot_width / 90));
@@ -318,27 +321,30 @@ void draw_grid(Drawing& drawing, const Grid& grid, std::array<bool, KINDS>& used
 
 // "6,000 cells: 3,072 written, 2,928 never written"
 std::string counts_text(const BufferCells& buffer) {
-  int64_t read = 0, written = 0, untouched = 0;
+  int64_t read = 0, written = 0;
   uint32_t fewest = Cell::NOBODY, most = 0;
   for (const Cell& cell : buffer.cells) {
     read += cell.reads > 0;
     written += cell.writes > 0;
-    untouched += cell.reads + cell.writes == 0;
     fewest = std::min(fewest, cell.reads);
     most = std::max(most, cell.reads);
   }
   const auto cells = static_cast<int64_t>(buffer.cells.size());
   std::string text = grouped(cells) + " cells of " + std::to_string(buffer.element_bytes) + " bytes: ";
-  if (written > 0) text += grouped(written) + " written, " + grouped(cells - written) + " never written";
+  const auto share = [&](int64_t count, const std::string& what, bool tell_rest) {
+    if (count == cells) return "all " + what;
+    return grouped(count) + " " + what + (tell_rest ? ", " + grouped(cells - count) + " never " + what : "");
+  };
+  if (written > 0) text += share(written, "written", true);
   if (written > 0 && read > 0) text += "; ";
-  if (read > 0 || written == 0)
-    text += grouped(read) + " read" + (written == 0 ? ", " + grouped(untouched) + " never read" : "");
+  if (read > 0) text += share(read, "read", written == 0);
   if (most > 1) text += fewest == most ? ", each " + grouped(most) + " times" : ", up to " + grouped(most) + " times";
   return text;
 }
 
 Grid grid_of_cells(const BufferCells& buffer, const std::vector<int64_t>& sizes, int64_t fold) {
-  Grid grid{0, sizes.back(), static_cast<int64_t>(buffer.cells.size()), {}, {}, sizes.size() == 1, "row", "column"};
+  Grid grid{0,     sizes.back(), static_cast<int64_t>(buffer.cells.size()), {}, {}, true, sizes.size() == 1,
+            "row", "column"};
   if (grid.folded) grid.columns = std::min(fold, grid.cells);
   grid.rows = (grid.cells + grid.columns - 1) / grid.columns;
   for (const Cell& cell : buffer.cells) {
@@ -350,7 +356,7 @@ Grid grid_of_cells(const BufferCells& buffer, const std::vector<int64_t>& sizes,
 
 void draw_threads(Drawing& drawing, const LaunchRecord& launch, std::array<bool, KINDS>& used) {
   const auto threads = static_cast<int64_t>(launch.threads()), blocks = static_cast<int64_t>(launch.blocks());
-  Grid grid{blocks, threads, blocks * threads, {}, {}, true, "block", "thread"};
+  Grid grid{blocks, threads, blocks * threads, {}, {}, false, true, "block", "thread"};
   const uint32_t most = *std::ranges::max_element(launch.accesses);
   int64_t idle = 0, partly = 0;
   for (uint32_t accesses : launch.accesses) {
@@ -358,11 +364,14 @@ void draw_threads(Drawing& drawing, const LaunchRecord& launch, std::array<bool,
     idle += kind == IDLE;
     partly += kind == PARTLY_BUSY;
     grid.kinds.push_back(kind);
+    grid.blocks.push_back(static_cast<uint32_t>(static_cast<int64_t>(grid.blocks.size()) / threads));
   }
+  std::string counts = grouped(grid.cells) + ": " + grouped(grid.cells - idle - partly) + " busy with " +
+                       grouped(most) + (most == 1 ? " access" : " accesses") + " to buffers each";
+  if (partly > 0) counts += ", " + grouped(partly) + " with fewer";
+  if (idle > 0) counts += ", " + grouped(idle) + " idle";
   drawing.text(LEFT, drawing.y, "threads", "name");
-  drawing.text(LEFT + 70, drawing.y,
-               grouped(grid.cells) + ": " + grouped(grid.cells - idle - partly) + " busy with " + grouped(most) +
-                   " accesses to buffers each, " + grouped(partly) + " with fewer, " + grouped(idle) + " idle");
+  drawing.text(LEFT + 77, drawing.y, counts);
   drawing.y += 10;
   draw_grid(drawing, grid, used);
 }
@@ -404,20 +413,22 @@ std::string picture_of(const LaunchRecord& launch, const std::vector<Tensor>& te
   Drawing drawing;
   drawing.text(LEFT, drawing.y += 36, launch.kernel, "title");
   drawing.text(LEFT, drawing.y += 22,
-               "What one launch touched: " + grouped(static_cast<int64_t>(launch.blocks())) + " blocks of " +
-                   grouped(launch.threads()) + " threads; " + shapes);
+               "What one launch touched: " + plural(static_cast<int64_t>(launch.blocks()), "block") + " of " +
+                   plural(launch.threads(), "thread") + "; " + shapes);
   drawing.y += 34;
   std::array<bool, KINDS> used{};
   for (const BufferCells& buffer : launch.cells) {
     const std::vector<int64_t> sizes = shape_of(buffer);
+    const Grid grid = grid_of_cells(buffer, sizes, launch.threads());
     drawing.text(LEFT, drawing.y, buffer.buffer, "name");
-    drawing.text(LEFT + 14 + 9 * static_cast<double>(buffer.buffer.size()), drawing.y,
-                 sizes_text(sizes) + "; " + counts_text(buffer));
+    drawing.text(
+        LEFT + 14 + 9 * static_cast<double>(buffer.buffer.size()), drawing.y,
+        sizes_text(sizes) + (grid.folded ? ", in rows of " + grouped(grid.columns) : "") + "; " + counts_text(buffer));
     drawing.y += 10;
-    draw_grid(drawing, grid_of_cells(buffer, sizes, launch.threads()), used);
+    draw_grid(drawing, grid, used);
   }
   if (!launch.accesses.empty()) draw_threads(drawing, launch, used);
-  drawing.y -= 6;
+  drawing.y += 6;
   draw_legend(drawing, used, true);
   return drawing.finish();
 }
