@@ -44,23 +44,16 @@ namespace {
 // Lengths are in pixels of the picture at its own size.
 constexpr double WIDTH = 960, LEFT = 84, RIGHT = 96, PLOT = WIDTH - LEFT - RIGHT;
 constexpr double LARGEST_CELL = 20, PLOT_HEIGHT = 200, BAND_HEIGHT = 28, EDGE_ROW_HEIGHT = 15;
-constexpr int64_t MOST_ROWS = 1024, MOST_FOLDED_ROWS = 24, EDGE_ROWS = 5;
+constexpr int64_t MOST_ROWS = 4096, MOST_FOLDED_ROWS = 32, EDGE_ROWS = 5;
 constexpr std::size_t MOST_TILES = 500, MOST_TOOLTIPS = 60;
 
 // The kinds of cells and of threads; NOTHING is where a folded tensor has no cell. Each is a class of the style sheet.
 enum Kind : uint32_t { NOTHING, UNTOUCHED, READ, READ_AGAIN, WRITTEN, BOTH, SEVERAL, IDLE, PARTLY_BUSY, BUSY, KINDS };
 constexpr std::array<const char*, KINDS> CLASSES{"",     "untouched", "read", "again",  "written",
                                                  "both", "several",   "idle", "partly", "busy"};
-constexpr std::array<const char*, KINDS> MEANINGS{"",
-                                                  "never touched",
-                                                  "read once",
-                                                  "read more than once",
-                                                  "written",
-                                                  "read and written",
-                                                  "cells of several kinds",
-                                                  "idle",
-                                                  "partly busy",
-                                                  "busy"};
+constexpr std::array<const char*, KINDS> MEANINGS{
+    "",     "never touched", "read once", "read more than once", "written", "read and written", "of several kinds",
+    "idle", "partly busy",   "busy"};
 
 Kind kind_of(const Cell& cell) {
   if (cell.reads > 0 && cell.writes > 0) return BOTH;
@@ -84,7 +77,7 @@ text { font: 13px "DejaVu Sans", Verdana, sans-serif; fill: var(--ink); }
 .busy { fill: var(--busy); } .partly { fill: var(--partly); }
 .untouched, .idle { fill: url(#hatch); stroke: var(--hatch); stroke-width: 0.75; }
 .several { fill: url(#mixed); }
-.block { fill: none; stroke: var(--ink); stroke-width: 1; }
+.block { fill: none; stroke: var(--ink); stroke-width: 0.75; }
 .frame { fill: none; stroke: var(--hatch); stroke-width: 0.75; }
 .tick { stroke: var(--quiet); stroke-width: 0.75; }
 </style>
@@ -288,18 +281,18 @@ void draw_grid(Drawing& drawing, const Grid& grid, std::array<bool, KINDS>& used
     if (bands.size() > 1 && band.step > 1)
       drawing.text(LEFT + plot_width / 2, drawing.y + height / 2 + 4,
                    grouped(band.end - band.begin) + " " + grid.row_noun + "s, drawn as one", "middle");
-    // Row numbers, so that at least 14 pixels lie between them.
-    const int64_t every = power_of_two_from(14 / row_height);
+    // Row numbers, so that at least 18 pixels lie between them.
+    const int64_t every = power_of_two_from(18 / row_height);
     if (bands.size() == 1 || exact)
       for (int64_t row = band.begin; row < band.end; ++row) {
         const bool last_of_all = row == grid.rows - 1 && bands.size() > 1;
         const bool shown = bands.size() == 1 ? row % every == 0 : row == band.begin || last_of_all;
         if (shown && !(b > 0 && row == band.begin))
-          drawing.text(LEFT - 8, y_of(row) + row_height / 2 + 4, grouped(row), "quiet end");
+          drawing.text(LEFT - 8, y_of(row) + std::max(row_height / 2, 5.0) + 4, grouped(row), "quiet end");
       }
     drawing.y += height;
   }
-  drawing.text(LEFT - 8, top - 5, grid.row_noun, "quiet end");
+  drawing.text(LEFT - 8, top - 7, grid.row_noun, "quiet end");
   if (grid.cells == grid.rows * grid.columns) drawing.rectangle(LEFT, top, plot_width, drawing.y - top, "frame");
 
   const int64_t every = power_of_two_from(static_cast<double>(grid.columns) / std::max(2.0, plot_width / 90));
@@ -390,7 +383,7 @@ void draw_legend(Drawing& drawing, const std::array<bool, KINDS>& used, bool blo
   };
   for (uint32_t kind = UNTOUCHED; kind < KINDS; ++kind)
     if (used[kind]) entry(CLASSES[kind], MEANINGS[kind]);
-  if (blocks) entry("block", "what one block touched");
+  if (blocks) entry("block", "cells of one block; of several, the first");
   drawing.y += 22;
 }
 

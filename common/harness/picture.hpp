@@ -28,8 +28,8 @@ struct Tile {
 std::vector<Tile> merge_equal(const std::vector<uint32_t>& kinds, int64_t columns);
 
 /// A picture drawn from the accesses of `launch` and from nothing else. A tensor of one axis is folded into rows as
-/// wide as the block; a buffer without a tensor counts as one of one axis. Rows past the 1,024th, or of a folded tensor
-/// past the 24th, are drawn as one band, with the first and the last five apart; and a buffer that would take more than
+/// wide as the block; a buffer without a tensor counts as one of one axis. Rows past the 4,096th, or of a folded tensor
+/// past the 32nd, are drawn as one band, with the first and the last five apart; and a buffer that would take more than
 /// 500 rectangles in bins of several cells. A band or a bin whose cells differ is marked as such.
 std::string picture_of(const cpu_device::LaunchRecord& launch, const std::vector<Tensor>& tensors);
 }  // namespace ladder

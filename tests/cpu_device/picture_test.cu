@@ -105,8 +105,8 @@ TEST_CASE("the page around it: names, shapes, counts, blocks, threads") {
   for (const char* text :
        {"(anonymous namespace)::copy_rows", "2 blocks of 32 threads; x (2, 40), out (2, 40)", ">block 0<", ">block 1<",
         "(2, 40); 80 cells of 4 bytes: 79 read, 1 never read", "80 cells of 4 bytes: 79 written, 1 never written",
-        "64: 15 busy with 4 accesses to buffers each, 49 with fewer",
-        "<title>row 1, column 1: never touched</title>", "prefers-color-scheme: dark"}) {
+        "64: 15 busy with 4 accesses to buffers each, 49 with fewer", "<title>row 1, column 1: never touched</title>",
+        "prefers-color-scheme: dark"}) {
     INFO(text);
     CHECK(contains(drawn.svg, text));
   }
@@ -114,13 +114,13 @@ TEST_CASE("the page around it: names, shapes, counts, blocks, threads") {
   CHECK(drawn.svg.ends_with("</svg>\n"));
 }
 
-TEST_CASE("rows past the 1,024th are one band, and it tells when one cell of it differs") {
-  for (int skipped : {-1, 700 * 8 + 3}) {
-    const Drawn drawn = draw(1500, 8, skipped);
+TEST_CASE("rows past the 4,096th are one band, and it tells when one cell of it differs") {
+  for (int skipped : {-1, 2700 * 8 + 3}) {
+    const Drawn drawn = draw(5000, 8, skipped);
     std::map<std::string, double> width;  // of the band, by style: its rectangles are 28 pixels high
     for (const Rectangle& r : rectangles_of(drawn.svg, "out"))
       if (r.height == 28) width[r.style] += r.width;
-    CHECK(contains(drawn.svg, ">1,490 rows, drawn as one<"));
+    CHECK(contains(drawn.svg, ">4,990 rows, drawn as one<"));
     if (skipped < 0)
       CHECK(width == std::map<std::string, double>{{"written", 8 * 20}});
     else
