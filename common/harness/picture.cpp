@@ -66,7 +66,7 @@ svg { --paper: #ffffff; --ink: #1f2328; --quiet: #59636e; --read: #a6cee3; --aga
   --both: #8f6bb3; --busy: #7d8590; --partly: #c3c9d0; --hatch: #8c959f; }
 @media (prefers-color-scheme: dark) {
   svg { --paper: #0d1117; --ink: #e6edf3; --quiet: #9198a1; --read: #27567a; --again: #5aa9e0; --written: #d9822b;
-    --both: #a884d1; --busy: #8b949e; --partly: #444c56; --hatch: #6e7681; } }
+    --both: #a884d1; --busy: #656d76; --partly: #3d444d; --hatch: #6e7681; } }
 text { font: 13px "DejaVu Sans", Verdana, sans-serif; fill: var(--ink); }
 .title { font-size: 17px; font-weight: bold; }
 .name { font-weight: bold; }
