@@ -107,6 +107,8 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
     running.in_kernel = in_kernel;
   }
   if (watch_races_) watch_race(address, bytes, write, return_address);
+  if (recording_) [[unlikely]]
+    record(address, bytes, read, write, return_address);
 }
 
 // "buffer 'x', index 3 (elements of 4 bytes)"
@@ -141,20 +143,36 @@ void Worker::uninitialised_read(std::uintptr_t address, std::size_t bytes, const
 
 constexpr uint32_t ATOMIC_SITE = 0x80000000u;  // the rest is an index into atomic_sites_, else an offset in the program
 
+uint32_t Worker::site_of(const void* return_address) {
+  if (return_address) return static_cast<uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - program_begin_);
+  const auto same = [this](const CallSite& other) {
+    return other.line == atomic_site_.line && std::strcmp(other.file, atomic_site_.file) == 0;
+  };
+  const auto known = std::ranges::find_if(atomic_sites_, same);
+  const uint32_t site = ATOMIC_SITE | static_cast<uint32_t>(known - atomic_sites_.begin());
+  if (known == atomic_sites_.end()) atomic_sites_.push_back(atomic_site_);
+  return site;
+}
+std::string Worker::name_of_site(uint32_t site) const {
+  if (site & ATOMIC_SITE) {
+    const CallSite& atomic = atomic_sites_[site & ~ATOMIC_SITE];
+    return std::string(atomic.file) + ":" + std::to_string(atomic.line) + ":atomic";
+  }
+  return source_place(reinterpret_cast<const void*>(program_begin_ + site));
+}
+
+void Worker::record(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address) {
+  const bool in_kernel = std::exchange(running.in_kernel, false);
+  const uint32_t site = site_of(return_address);
+  if (read) recorder_.access(running.thread, address, bytes, false, site);
+  if (write) recorder_.access(running.thread, address, bytes, true, site);
+  running.in_kernel = in_kernel;
+}
+
 void Worker::watch_race(std::uintptr_t address, std::size_t bytes, bool write, const void* return_address) {
   const bool in_kernel = std::exchange(running.in_kernel, false);
   const bool atomic = return_address == nullptr;  // an atomic function: it calls with in_kernel off already
-  uint32_t site = 0;
-  if (atomic) {
-    const auto same = [this](const CallSite& other) {
-      return other.line == atomic_site_.line && std::strcmp(other.file, atomic_site_.file) == 0;
-    };
-    const auto known = std::ranges::find_if(atomic_sites_, same);
-    site = ATOMIC_SITE | static_cast<uint32_t>(known - atomic_sites_.begin());
-    if (known == atomic_sites_.end()) atomic_sites_.push_back(atomic_site_);
-  } else {
-    site = static_cast<uint32_t>(reinterpret_cast<std::uintptr_t>(return_address) - program_begin_);
-  }
+  const uint32_t site = site_of(return_address);
   Races::Conflict conflict;
   if (races_.access(running.thread, {address, static_cast<uint32_t>(bytes), write, atomic, site}, conflict))
       [[unlikely]]

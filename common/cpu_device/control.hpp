@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cpu_device/recording.hpp"
+
 namespace ladder {
 
 /// The dynamic shared memory, in bytes, that one block may have on the current device model.
@@ -42,6 +44,13 @@ enum class Order { forward, reversed, warp_reversed, random };
 void set_order(Order order, uint64_t seed = 0);
 /// "forward", "reversed", "warp-reversed" or "random:SEED". Throws InvalidArgument for other words.
 void set_order(std::string_view words);
+
+/// What is recorded of the launches to come, in a build that sees accesses; at first nothing. Forgets what was recorded
+/// before. While cells are recorded a launch throws InvalidArgument, before anything runs, when it or a live buffer is
+/// too large (MOST_CELLS). Each access takes 16 bytes until its block has ended.
+void set_recording(Recording what);
+/// One entry for each launch without a fault since then, in order; they are handed over, not copied.
+std::vector<LaunchRecord> take_records();
 
 /// OS threads that run blocks. At first the machine's cores, at most 16, or the environment's LADDER_WORKERS.
 unsigned workers();

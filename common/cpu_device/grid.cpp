@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -22,6 +23,8 @@ struct Settings {
   bool checks_are_fixed = false;  // by the environment
   Order order = Order::forward;
   uint64_t order_seed = 0;
+  Recording recording{};
+  std::vector<LaunchRecord> records{};
   std::string environment_error{};  // told at the first launch: nobody could catch it here
 
   Settings() {
@@ -142,6 +145,11 @@ void set_order(Order order, uint64_t seed) {
   settings.order_seed = seed;
 }
 void set_order(std::string_view words) { settings.read_order(words); }
+void set_recording(Recording what) {
+  settings.recording = checks_accesses() ? what : Recording{};
+  settings.records.clear();
+}
+std::vector<LaunchRecord> take_records() { return std::exchange(settings.records, {}); }
 void set_returned_threads(ReturnedThreads rule) { settings.returned_threads = rule; }
 
 unsigned workers() {
@@ -188,6 +196,12 @@ void run_grid(const Grid& grid) {
   static Pool pool;
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);
+  std::optional<LaunchRecorder> recorder;
+  if (settings.recording.requests || settings.recording.cells)
+    recorder.emplace(settings.recording, LaunchRecord{.kernel = function_name(grid.kernel),
+                                                      .grid = {grid.grid.x, grid.grid.y, grid.grid.z},
+                                                      .block = {grid.block.x, grid.block.y, grid.block.z},
+                                                      .dynamic_shared_bytes = grid.shared_bytes});
   // Several chunks per worker even out their pace; below a few thousand threads, waking another worker costs more.
   Job job{grid,
           blocks,
@@ -197,10 +211,12 @@ void run_grid(const Grid& grid) {
           settings.order,
           settings.order_seed,
           limit,
-          settings.model->name};
+          settings.model->name,
+          recorder ? &*recorder : nullptr};
   pool.run(job, blocks == 1 || threads < 4096);
   launches.fetch_add(1, std::memory_order_relaxed);
   if (!job.fault.empty()) throw KernelFault(job.fault);
+  if (recorder) settings.records.push_back(recorder->take());
 }
 
 }  // namespace cpu_device

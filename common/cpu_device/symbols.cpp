@@ -59,10 +59,10 @@ class Program {
     read_thread_locals();
   }
 
-  std::string line(std::uintptr_t address) const {
+  std::string line(std::uintptr_t address, bool with_column = false) const {
     Dwfl_Line* line = module_ ? dwfl_module_getsrc(module_, address) : nullptr;
-    int number = 0;
-    const char* file = line ? dwfl_lineinfo(line, nullptr, &number, nullptr, nullptr, nullptr) : nullptr;
+    int number = 0, column = 0;
+    const char* file = line ? dwfl_lineinfo(line, nullptr, &number, &column, nullptr, nullptr) : nullptr;
     if (!file) {
       std::ostringstream text;
       text << "address 0x" << std::hex << address;
@@ -70,7 +70,7 @@ class Program {
     }
     std::string_view name = file;
     while (name.starts_with("./")) name.remove_prefix(2);
-    return std::string(name) + ":" + std::to_string(number);
+    return std::string(name) + ":" + std::to_string(number) + (with_column ? ":" + std::to_string(column) : "");
   }
   std::string function(std::uintptr_t address) const {
     const char* name = module_ ? dwfl_module_addrname(module_, address) : nullptr;
@@ -123,6 +123,10 @@ Program& program() {
 std::string source_line(const void* return_address) {
   const std::lock_guard lock(program().mutex);
   return program().line(reinterpret_cast<std::uintptr_t>(return_address) - 1);  // the call, not what follows it
+}
+std::string source_place(const void* return_address) {
+  const std::lock_guard lock(program().mutex);
+  return program().line(reinterpret_cast<std::uintptr_t>(return_address) - 1, true);
 }
 std::string function_name(const void* function) {
   const std::lock_guard lock(program().mutex);

@@ -11,6 +11,9 @@ namespace ladder::cpu_device {
 // "common/kernel/reduce.cuh:48", or the bare address when the program carries no debug information.
 std::string source_line(const void* return_address);
 
+// The same with the column: "common/kernel/reduce.cuh:48:17".
+std::string source_place(const void* return_address);
+
 // "step04::softmax_kernel<1024>": no return type, no parameters.
 std::string function_name(const void* function);
 

@@ -365,6 +365,8 @@ void Worker::run(Job& job) {
   schedule_.set(job.order, job.order_seed, static_cast<uint32_t>(indices_.size()), job.blocks);
   watch_races_ = job.checks.races;
   watch_uninitialised_ = job.checks.uninitialised;
+  recorder_.begin_launch(job.recorder, segment_, static_cast<uint32_t>(indices_.size()));
+  recording_ = recorder_.on();
   blockDim = grid.block;
   gridDim = grid.grid;
   for (;;) {
@@ -384,6 +386,7 @@ void Worker::run(Job& job) {
     if (end >= job.blocks || end >= job.fault_position.load(std::memory_order_relaxed)) break;
   }
   if (checks_accesses()) memory_.add_traffic(traffic_);
+  recorder_.end_launch();
   job_ = nullptr;
 }
 
@@ -416,6 +419,7 @@ void Worker::run_block(uint64_t block) {
     memory_.set_initialised(dynamic_, dynamic_bytes_, false);
   }
   if (watch_races_) races_.begin_block(static_cast<uint32_t>(warps_.size()));
+  if (recording_) recorder_.begin_block();
   running.threads = static_cast<uint32_t>(indices_.size());
   running.started = running.ready = running.done = running.collectives = 0;
   running.indices = indices_.data();
@@ -429,7 +433,10 @@ void Worker::run_block(uint64_t block) {
     fault_ = describe_fault();
   else if (running.done != running.threads)
     fault_ = describe_deadlock();
-  if (!fault_.empty()) reset_after_fault();
+  if (!fault_.empty())
+    reset_after_fault();
+  else if (recording_)
+    recorder_.end_block(block, [this](uint32_t site) { return name_of_site(site); });
 }
 
 void Worker::reset_after_fault() {

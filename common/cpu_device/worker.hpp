@@ -19,6 +19,7 @@
 #include "common/cpu_device/memory.hpp"
 #include "common/cpu_device/order.hpp"
 #include "common/cpu_device/races.hpp"
+#include "common/cpu_device/recorder.hpp"
 #include "common/cpu_device/symbols.hpp"
 #include "common/cpu_device/warp.hpp"
 
@@ -35,6 +36,7 @@ struct Job {
   uint64_t order_seed;
   std::size_t shared_limit;
   std::string_view model;
+  LaunchRecorder* recorder;  // nullptr: nothing is recorded
 
   std::atomic<uint64_t> next_position{0};
   // The first turn whose block has a fault. Later ones need not run, earlier ones do: whatever the workers' pace, it is
@@ -160,6 +162,9 @@ class Worker {
   void find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
   void touch(uint8_t* initialised, std::size_t offset, std::uintptr_t address, std::size_t bytes, bool read, bool write,
              const void* return_address);
+  uint32_t site_of(const void* return_address);
+  std::string name_of_site(uint32_t site) const;
+  void record(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address);
   void watch_race(std::uintptr_t address, std::size_t bytes, bool write, const void* return_address);
   [[noreturn]] void report_race(const Races::Conflict& conflict, std::size_t bytes, bool write,
                                 const void* return_address);
@@ -200,7 +205,8 @@ class Worker {
   Queue at_barrier_{}, ready_{};  // the size of ready_ is running.ready
   Schedule schedule_;
   Races races_;
-  bool watch_races_ = false, watch_uninitialised_ = false;
+  Recorder recorder_;
+  bool watch_races_ = false, watch_uninitialised_ = false, recording_ = false;
 
   Memory& memory_;
   Segment segment_{};
@@ -210,7 +216,7 @@ class Worker {
   void* dynamic_ = nullptr;
   std::size_t dynamic_bytes_ = 0;
   std::vector<uint8_t> segment_initialised_;  // as Allocation::initialised, of the thread-local segment
-  std::vector<CallSite> atomic_sites_;        // of which races_ knows the index
+  std::vector<CallSite> atomic_sites_;        // of which races_ and recorder_ know the index
   std::vector<uint64_t> array_serial_;        // the block that last used each shared array
   std::size_t static_bytes_ = 0;              // of the arrays this block has used
   std::vector<Bytes> traffic_;

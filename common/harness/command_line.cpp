@@ -14,7 +14,8 @@ static void add_option(CLI::App& app, const std::string& option, Value& value, c
     value = *given;
     return true;
   };
-  app.add_option(option, store, (std::ostringstream() << help << ": " << allowed << ", default " << value).str())
+  const std::string fallback = (std::ostringstream() << value).str();
+  app.add_option(option, store, help + ": " + allowed + (fallback.empty() ? "" : ", default " + fallback))
       ->type_name("VALUE");
 }
 
@@ -48,6 +49,10 @@ void CommandLine::choice(const char* option, std::string& value, const char* hel
   add_option(*app_, option, value, help, "one of " + CLI::detail::join(choices, ", "), [=](const std::string& text) {
     return std::count(choices.begin(), choices.end(), text) > 0 ? std::optional(text) : std::nullopt;
   });
+}
+void CommandLine::text(const char* option, std::string& value, const char* help, const char* allowed) {
+  add_option(*app_, option, value, help, allowed,
+             [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); });
 }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {

@@ -22,6 +22,8 @@ class CommandLine {
   void real(const char* option, double& value, const char* help, double lowest, double highest);
   void flag(const char* option, bool& value, const char* help);
   void choice(const char* option, std::string& value, const char* help, const std::vector<std::string>& choices);
+  /// Any text but an empty one; `allowed` says in words what it must be.
+  void text(const char* option, std::string& value, const char* help, const char* allowed);
   /// The status to exit with, or nothing when the program should run: 0 after --help; 2 after one line on stderr that
   /// names the option, the value and what it must be.
   std::optional<int> parse(int argc, const char* const* argv);

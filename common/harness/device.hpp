@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cpu_device/recording.hpp"
 #include "common/kernel/stream.hpp"
 
 namespace ladder {
@@ -30,6 +31,14 @@ bool try_set_device_model(std::string_view name);
 /// Looks for races between the threads of a block too, from now on: programs and tests can afford it. Only the CPU
 /// device can, in its checked build; elsewhere this does nothing.
 void watch_races();
+
+/// Runs threads and blocks in another order from here on: "forward", "reversed", "warp-reversed" or "random:SEED", else
+/// it throws InvalidArgument. A GPU answers false.
+bool try_set_order(std::string_view words);
+
+/// Records the launches to come, and forgets those recorded before. Only a device that checks does.
+void record_launches(cpu_device::Recording what);
+std::vector<cpu_device::LaunchRecord> recorded_launches();  // handed over, in order
 
 /// Waits for all kernels. Throws KernelFault when one of them failed.
 void device_synchronize();

@@ -22,6 +22,14 @@ bool try_set_device_model(std::string_view name) {
 
 void watch_races() { cpu_device::set_checks({.uninitialised = true, .races = true}); }
 
+bool try_set_order(std::string_view words) {
+  cpu_device::set_order(words);
+  return true;
+}
+
+void record_launches(cpu_device::Recording what) { cpu_device::set_recording(what); }
+std::vector<cpu_device::LaunchRecord> recorded_launches() { return cpu_device::take_records(); }
+
 void device_synchronize() {}  // a launch returns when its kernel has ended
 
 void* device_allocate(std::size_t bytes, std::size_t element_bytes, const std::string& name) {

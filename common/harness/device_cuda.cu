@@ -52,6 +52,10 @@ bool device_checks() { return false; }
 
 bool try_set_device_model(std::string_view) { return false; }
 
+bool try_set_order(std::string_view) { return false; }
+void record_launches(cpu_device::Recording) {}
+std::vector<cpu_device::LaunchRecord> recorded_launches() { return {}; }
+
 void device_synchronize() { check_cuda(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
 
 void* device_allocate(std::size_t bytes, std::size_t, const std::string&) {

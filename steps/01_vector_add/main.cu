@@ -71,7 +71,9 @@ int main(int argc, char** argv) {
         "Each block of 256 threads finds its own chunk: block_start = blockIdx.x * 256, offsets = block_start + "
         "threadIdx.x. The mask, offsets < n, stops the threads past the end.");
     const Problem problem(n, static_cast<uint64_t>(seed));
-    check(report, problem, n, "vector_add", [](auto x, auto y, auto out) { step01::vector_add(x, y, out); });
+    check(report, problem, n, "vector_add", [](auto x, auto y, auto out) {
+      observe({x, y, out}, [&] { step01::vector_add(x, y, out); });
+    });
     check(report, problem, n, "vector_add_vectorized",
           [](auto x, auto y, auto out) { step01::vector_add_vectorized(x, y, out); });
     if (n > 0) show_without_mask(report, problem, n);

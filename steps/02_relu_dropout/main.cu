@@ -178,7 +178,8 @@ void one_trip_or_two(Report& report, const Options& options) {
     return count_launches([&] { launcher(x.view(n), out.view(n), options.p_float(), options.key(), 0, nullptr); });
   };
   report.paragraph("Fused, one trip through memory (n=" + grouped(n) + "):");
-  const Launches fused = launches_of(relu_dropout);
+  Launches fused;
+  observe({x.view(n), out.view(n)}, [&] { fused = launches_of(relu_dropout); });
   report.traffic(fused);
   const std::vector<float> fused_out = out.download();
   report.paragraph("The same as two kernels, relu and dropout, with out between them:");

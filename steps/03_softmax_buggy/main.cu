@@ -32,7 +32,8 @@ Result run_softmax(int64_t rows, int64_t columns, uint64_t seed) {
   result.expected = reference_softmax(result.input, rows, columns);
   const Buffer<float> input("input", result.input);
   Buffer<float> output("output", rows * columns);
-  step03::softmax(input.view(rows, columns), output.view(rows, columns));
+  const auto x = input.view(rows, columns), out = output.view(rows, columns);
+  observe({x, out}, [&] { step03::softmax(x, out); });
   result.output = output.download();
   result.difference = compare(result.output, result.expected, {rows, columns}, TOLERANCE);
   output.fill(0.0f);

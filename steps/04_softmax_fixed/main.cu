@@ -114,8 +114,9 @@ int main(int argc, char** argv) {
     report.paragraph("The kernel is that of rung 03, to the letter. Before: the launcher says BLOCK_SIZE = 1024.");
     check_both(report, "Buggy", small, problem, 1024, softmax_before);
     report.paragraph("After: it says BLOCK_SIZE = next_power_of_2(n_cols). No other line differs.");
-    check_both(report, "Corrected", small, problem, step04::MAX_BLOCK_SIZE,
-               [](auto x, auto out) { step04::softmax(x, out); });
+    check_both(report, "Corrected", small, problem, step04::MAX_BLOCK_SIZE, [](auto x, auto out) {
+      observe({x, out}, [&] { step04::softmax(x, out); });
+    });
     if (rows * columns > 0) show_bytes(report, problem);
     show_why_the_maximum(report);
     report.lesson("size the block to the row; and test the shape that you were not thinking of.");

@@ -49,6 +49,11 @@ struct Problem {
     step05::attention(q.view(batch, heads, q_len, head_dim), k.view(batch, heads, k_len, head_dim),
                       v.view(batch, heads, k_len, head_dim), out.view(batch, heads, q_len, head_dim), causal);
   }
+  std::vector<Tensor> tensors() const {
+    const auto& [batch, heads, q_len, k_len, head_dim] = shape;
+    return {q.view(batch, heads, q_len, head_dim), k.view(batch, heads, k_len, head_dim),
+            v.view(batch, heads, k_len, head_dim), out.view(batch, heads, q_len, head_dim)};
+  }
   Comparison check(bool causal) const {
     const auto& [batch, heads, q_len, k_len, head_dim] = shape;
     const std::vector<double> expected =
@@ -95,7 +100,8 @@ void show_traffic(Report& report, const Shape& shape, bool causal, uint64_t seed
                    std::to_string(q_len) + " queries, " + std::to_string(k_len) + " keys, head dimension " +
                    std::to_string(head_dim) + (causal ? ", causal:" : ":"));
   Problem problem(shape, seed);
-  const Launches launches = count_launches([&] { problem.run(causal); });
+  Launches launches;
+  observe(problem.tensors(), [&] { launches = count_launches([&] { problem.run(causal); }); });
   const Comparison difference = problem.check(causal);
   report.verdict("attention matches the reference", difference.matches() && problem.out.guards_intact(),
                  max_abs_diff(difference));

@@ -156,8 +156,10 @@ static std::string on_stderr(Body&& body) {
 
 TEST_CASE("a program returns what its body returns, and 2 with one line when the body throws") {
   const char* const argv[] = {"program"};
-  CommandLine command_line("03_softmax_buggy", "summary");
-  const auto run = [&](auto body) { return run_program(command_line, 1, argv, body); };
+  const auto run = [&](auto body) {
+    CommandLine command_line("03_softmax_buggy", "summary");
+    return run_program(command_line, 1, argv, body);
+  };
   for (int status : {0, 1}) CHECK(on_stderr([&] { CHECK(run([&] { return status; }) == status); }).empty());
   CHECK(on_stderr([&] { CHECK(run([]() -> int { throw KernelFault("out of bounds\nblock 3\n"); }) == 2); }) ==
         "03_softmax_buggy: error: out of bounds; block 3\n");
