@@ -47,7 +47,8 @@ void set_order(std::string_view words);
 
 /// What is recorded of the launches to come, in a build that sees accesses; at first nothing. Forgets what was recorded
 /// before. While cells are recorded a launch throws InvalidArgument, before anything runs, when it or a live buffer is
-/// too large (MOST_CELLS). Each access takes 16 bytes until its block has ended.
+/// too large (MOST_CELLS). Each access takes 16 bytes until its block has ended. While something is recorded only one
+/// host thread may launch.
 void set_recording(Recording what);
 /// One entry for each launch without a fault since then, in order; they are handed over, not copied.
 std::vector<LaunchRecord> take_records();
