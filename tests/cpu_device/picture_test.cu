@@ -31,7 +31,7 @@ Drawn draw(int rows, int columns, int skipped) {
   launch(copy_rows, dim3(static_cast<unsigned>(rows)), dim3(32), 0, nullptr, x.data(), out.data(), columns, skipped);
   LaunchRecord record = recorded_launches().at(0);
   record_launches({});
-  return {picture_of(record, {x.view(rows, columns), out.view(rows, columns)}), record};
+  return {judged(picture_of(record, {x.view(rows, columns), out.view(rows, columns)})), record};
 }
 
 double attribute(const std::string& element, const std::string& name) {
@@ -136,7 +136,8 @@ TEST_CASE("too many rectangles: bins, said so, and small all the same") {
   std::vector<cpu_device::Cell> cells(1000 * 1000);
   for (std::size_t i = 0; i < cells.size(); ++i) cells[i].reads = (i * 2654435761u >> 7) & 1;
   record.cells.push_back({"noise", nullptr, 4, cells});
-  const std::string svg = picture_of(record, {View<const float, 2>{nullptr, {1000, 1000}, {1000, 1}, 1'000'000}});
+  const std::string svg =
+      judged(picture_of(record, {View<const float, 2>{nullptr, {1000, 1000}, {1000, 1}, 1'000'000}}));
   CHECK(svg.size() < 100'000);
   CHECK(contains(svg, "drawn in bins of "));
   CHECK(contains(svg, "a &lt; b &amp;&amp; c"));
@@ -160,11 +161,11 @@ TEST_CASE("merge_equal: each cell once, of its own kind, and no two equal neighb
           owner[i] = t;
         }
     for (std::size_t i = 0; i < kinds.size(); ++i) {
-      RC_ASSERT(covered[i] == 1);
+      RC_ASSERT(covered[i] == exactly(1));
       if (i % static_cast<std::size_t>(columns) != 0 && kinds[i] == kinds[i - 1]) RC_ASSERT(owner[i] == owner[i - 1]);
     }
   });
-  CHECK(merge_equal(std::vector<uint32_t>(12, 7), 4).size() == 1);
+  CHECK(merge_equal(std::vector<uint32_t>(12, 7), 4).size() == exactly(std::size_t{1}));
 }
 
 TEST_CASE("the tables of --counters, to the letter") {
@@ -176,7 +177,7 @@ TEST_CASE("the tables of --counters, to the letter") {
   record.shared = {{"partial", 8, 256, 8}};
   std::ostringstream out;
   print_counters(out, record);
-  CHECK(out.str() == R"(
+  CHECK(judged(out.str()) == R"(
 Requests of step04::softmax_kernel<2048>, 4 blocks of 512 threads
   buffer                                bytes     requests      sectors        ideal  per request
   input                 read           32,000          252        1,000        1,000         3.97

@@ -27,10 +27,10 @@ struct Expected {
   uint64_t requests, sectors, ideal;
 };
 void check(const RequestCounts& counts, uint64_t bytes, Expected expected) {
-  CHECK(counts.bytes == bytes);
-  CHECK(counts.requests == expected.requests);
-  CHECK(counts.sectors == expected.sectors);
-  CHECK(counts.ideal_sectors == expected.ideal);
+  CHECK(counts.bytes == exactly(bytes));
+  CHECK(counts.requests == exactly(expected.requests));
+  CHECK(counts.sectors == exactly(expected.sectors));
+  CHECK(counts.ideal_sectors == exactly(expected.ideal));
 }
 const RequestCounts& reads_of(const LaunchRecord& record, const std::string& name) {
   for (const auto& buffer : record.buffers)
@@ -252,9 +252,9 @@ SharedRequests there_and_back(int stride, int lanes = 32) {
   return counts;
 }
 void check(const SharedRequests& counts, uint64_t wavefronts, uint64_t ideal = 1) {
-  CHECK(counts.requests == 1);
-  CHECK(counts.wavefronts == wavefronts);
-  CHECK(counts.ideal_wavefronts == ideal);
+  CHECK(counts.requests == exactly(uint64_t{1}));
+  CHECK(counts.wavefronts == exactly(wavefronts));
+  CHECK(counts.ideal_wavefronts == exactly(ideal));
 }
 
 }  // namespace
@@ -322,11 +322,11 @@ TEST_CASE("cells: how often each was read and written, and by which block; how m
         wrong +=
             read.block() != (once == 0 ? Cell::NOBODY : block) || write.block() != (once == 0 ? Cell::NOBODY : block);
       }
-      CHECK(wrong == 0);
+      CHECK(wrong == exactly(0));
       REQUIRE(record.accesses.size() == ROWS * 32);
       for (std::size_t i = 0; i < record.accesses.size(); ++i)
         wrong += record.accesses[i] != (i % 32 < 8 ? 6u : 3u) - (skipped == 77 && i == 32 + 5 ? 3 : 0);
-      CHECK(wrong == 0);
+      CHECK(wrong == exactly(0));
     }
   cpu_device::set_order("forward");
 }
