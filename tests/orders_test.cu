@@ -167,7 +167,7 @@ TEST_CASE("03: right up to 1024 columns; past them wrong in the same way in ever
       });
 }
 
-TEST_CASE("04: one warp, several, and more columns than threads; naive and unfused") {
+TEST_CASE("BC-050: 04: one warp, several, and more columns than threads; naive and unfused") {
   for (int64_t columns : {1, 33, 300, 2000}) {
     check_softmax("softmax", 3, columns, [](auto x, auto out) { step04::softmax(x, out); });
     check_softmax("softmax_naive", 3, columns, [](auto x, auto out) { step04::softmax_naive(x, out); });

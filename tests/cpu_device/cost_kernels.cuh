@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/kernel/gpu.cuh"
+#include "tests/cpu_device/cost.hpp"
 
 namespace {
 
@@ -12,7 +13,8 @@ __global__ void cost_vector_add(const float* x, const float* y, float* out, int6
   if (i < n) out[i] = x[i] + y[i];
 }
 
-constexpr int COST_THREADS = 256, COST_COLUMNS = 2000;
+constexpr int COST_THREADS = 256;
+constexpr int COST_COLUMNS = COST_SOFTMAX_COLUMNS;
 
 // A tree over shared memory, the way it was written before there were shuffles: 10 barriers.
 template <class Operation>
@@ -46,5 +48,15 @@ __global__ void cost_softmax(const float* input, float* output) {  // (rows, COS
   for (int column = static_cast<int>(threadIdx.x); column < COST_COLUMNS; column += COST_THREADS)
     output[row_start + column] = expf(row[column] - row_max) / denominator;
 }
+
+constexpr CostKernels KERNELS_OF_THIS_FILE{[](const float* input, float* output, int64_t rows) {
+                                             ladder::launch(cost_softmax, ladder::grid_of("cost_softmax", rows),
+                                                            dim3(COST_THREADS), 0, nullptr, input, output);
+                                           },
+                                           [](const float* x, const float* y, float* out, int64_t n) {
+                                             ladder::launch(cost_vector_add,
+                                                            ladder::grid_of("cost_vector_add", ladder::cdiv(n, 256)),
+                                                            dim3(256), 0, nullptr, x, y, out, n);
+                                           }};
 
 }  // namespace
