@@ -39,7 +39,7 @@ std::string version(int number) { return std::to_string(number / 1000) + "." + s
 bool on_gpu() { return true; }
 
 double seconds(const std::function<void()>& body) {
-  static const Buffer<char> flush("flush", int64_t{4} * properties().l2CacheSize);
+  static const Buffer<char> flush("flush", int64_t{8} * properties().l2CacheSize);
   static const Event start, stop;
   check_cuda(cudaMemsetAsync(flush.data(), 0, static_cast<std::size_t>(flush.size()), nullptr), "cudaMemsetAsync");
   check_cuda(cudaEventRecord(start.get(), nullptr), "cudaEventRecord");
