@@ -4,6 +4,8 @@
 #include "common/harness/reference.hpp"
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "steps/04_softmax_fixed/unfused.cuh"
+#include "steps/04_softmax_fixed/vectorized.cuh"
+#include "steps/04_softmax_fixed/warp_per_row.cuh"
 
 namespace {
 
@@ -59,6 +61,11 @@ int main(int argc, char** argv) {
   for (int64_t columns : {256, 1000, 1024, 2000, 4096, 8192, 16384, 32768}) {
     const int64_t rows = elements / columns;
     add("softmax", rows, columns, [](auto input, auto output) { step04::softmax(input, output); });
+    if (columns <= step04::WIDEST_ROW_OF_A_WARP)
+      add("softmax_warp_per_row", rows, columns,
+          [](auto input, auto output) { step04::softmax_warp_per_row(input, output); });
+    add("softmax_vectorized", rows, columns,
+        [](auto input, auto output) { step04::softmax_vectorized(input, output); });
     if (columns == 1024 || columns == 2000 || columns == 8192) add_unfused(rows, columns);
   }
   return bench::run(argc, argv);
