@@ -1,4 +1,5 @@
 # ladder_rung(NN_name [tests...]) adds a rung: its program, build/<preset>/NN_name, from steps/NN_name/main.cu.
+# ladder_bench(NN_name) adds bench_NN from steps/NN_name/bench.cu, built when asked for: `benches` is all of them.
 # ladder_test(name source... [LABELS label...]) adds a doctest program of its own and registers it with ctest, twice:
 #   as `name`, and as `shift_name`, where each test case must notice references that are wrong on purpose.
 # ladder_program_test(name label command...) registers a call of a rung's program: it must exit with 0, which it does
@@ -13,6 +14,22 @@ function(ladder_rung name)
   target_link_libraries(${name} PRIVATE ladder_harness ladder_kernel_flags)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
   add_dependencies(steps ${name})
+endfunction()
+
+find_package(benchmark QUIET)  # here, where common/ and steps/ see it
+add_custom_target(benches)
+
+function(ladder_bench name)
+  if(NOT benchmark_FOUND)
+    return()
+  endif()
+  string(SUBSTRING ${name} 0 2 number)
+  set(source ${PROJECT_SOURCE_DIR}/steps/${name}/bench.cu)
+  ladder_kernel_sources(${source})
+  add_executable(bench_${number} EXCLUDE_FROM_ALL ${source})
+  target_link_libraries(bench_${number} PRIVATE ladder_bench ladder_kernel_flags)
+  set_target_properties(bench_${number} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR})
+  add_dependencies(benches bench_${number})
 endfunction()
 
 function(ladder_test name)
