@@ -174,6 +174,12 @@ void Worker::fiber_body() {
   enter_stack(from.sanitizer_stack, &bottom, &bytes);
 }
 
+// The next thread's registers and frames come from the second-level cache while this one runs.
+[[gnu::always_inline]] inline void prefetch(Context context) {
+  __builtin_prefetch(context);
+  __builtin_prefetch(static_cast<const char*>(context) + 64);
+}
+
 [[gnu::always_inline]] inline void Worker::append(Queue& queue, Waiting& waiting) {
   (queue.size++ == 0 ? queue.first : queue.last->next) = &waiting;
   queue.last = &waiting;
@@ -182,11 +188,8 @@ void Worker::fiber_body() {
 [[gnu::always_inline]] inline Worker::Waiting& Worker::pop_ready() {
   Waiting& waiting = *ready_.first;
   if (--running.ready != 0) {
-    // The next one's registers and frames come from the second-level cache while this one runs.
     ready_.first = waiting.next;
-    const char* stack = static_cast<const char*>(ready_.first->context);
-    __builtin_prefetch(stack);
-    __builtin_prefetch(stack + 64);
+    prefetch(ready_.first->context);
   }
   return waiting;
 }
@@ -214,6 +217,7 @@ void Worker::shuffle(Queue& queue) {
 
 // Lets another thread of the block run: one that may go on, else a fresh one. Nobody left: back to run_block.
 [[gnu::always_inline]] inline void Worker::go_on(Context& save) {
+  if (in_step_) leave_step();
   const bool fresh = running.started != running.threads;
   if (running.ready != 0 && !(schedule_.random() && fresh && schedule_.coin())) [[likely]] {
     const Waiting& next = pop_ready();
@@ -228,8 +232,34 @@ void Worker::shuffle(Queue& queue) {
 [[gnu::always_inline]] inline void Worker::wait(Waiting& waiting) {
   waiting.fiber = current_;
   go_on(waiting.context);
+  go_on_as(waiting);
+}
+
+[[gnu::always_inline]] inline void Worker::go_on_as(const Waiting& waiting) {
   running.thread = waiting.thread;
   threadIdx = waiting.index;
+}
+
+// ---- threads in step
+
+// The running thread, `waiting`, gives its turn to another.
+[[gnu::always_inline]] inline void Worker::step_to(uint32_t thread, Waiting& waiting) {
+  Waiting& next = waiting_[thread];
+  if (thread + 2 < running.threads) prefetch((&next)[2].context);
+  if (&next != &waiting) switch_to(*next.fiber, next.context, waiting.context);
+  go_on_as(waiting);
+}
+
+void Worker::leave_step() {
+  in_step_ = false;
+  for (uint32_t thread = 0; thread < step_; ++thread) {
+    waiting_[thread].name = "__syncthreads";
+    waiting_[thread].site = step_site_;
+    append(at_barrier_, waiting_[thread]);
+  }
+  ready_.size = 0;
+  for (uint32_t thread = step_ + 1; thread < running.threads; ++thread) append(ready_, waiting_[thread]);
+  running.ready = ready_.size;
 }
 
 // ---- barriers and warp functions
@@ -246,6 +276,17 @@ void Worker::other_barrier(CallSite site) {
 
 [[gnu::always_inline]] inline void Worker::block_barrier(CallSite site) {
   Waiting& waiting = waiting_[running.thread];
+  if (in_step_) [[likely]] {
+    if (step_ == 0) step_site_ = site;
+    if (site.line == step_site_.line && site.file == step_site_.file) [[likely]] {
+      if (++step_ == running.threads) {
+        step_ = 0;
+        if (watch_races_) races_.block_barrier();
+      }
+      return step_to(step_, waiting);
+    }
+    leave_step();
+  }
   if (at_barrier_.size != 0) {
     const CallSite& first = at_barrier_.first->site;
     if (first.line != site.line || first.file != site.file) [[unlikely]]
@@ -257,12 +298,20 @@ void Worker::other_barrier(CallSite site) {
   const bool lax = job_->returned_threads == ReturnedThreads::lax;
   if (lax && at_barrier_.size == 1) ++running.collectives;
   if (at_barrier_.size + (lax ? running.done : 0) == running.threads) release_block_barrier();
-  wait(waiting);
+  if (!in_step_) return wait(waiting);
+  waiting.fiber = current_;
+  step_to(0, waiting);
 }
 
 void Worker::release_block_barrier() {
   if (job_->returned_threads == ReturnedThreads::lax) --running.collectives;
   if (watch_races_) races_.block_barrier();
+  if (job_->order == Order::forward && job_->returned_threads == ReturnedThreads::strict) {
+    in_step_ = true;
+    step_ = 0;
+    at_barrier_.size = 0;
+    return;
+  }
   if (schedule_.random()) shuffle(at_barrier_);
   // All of them, in the order in which they came. Nobody else is ready: whoever has not returned waits here.
   ready_ = at_barrier_;
@@ -271,6 +320,7 @@ void Worker::release_block_barrier() {
 }
 
 void Worker::warp_collective(unsigned mask, Collective collective, const char* name, CallSite site) {
+  if (in_step_) leave_step();
   const uint32_t thread = running.thread, lane = thread % 32;
   Warp& warp = warps_[thread / 32];
   const unsigned bit = 1u << lane;
@@ -426,6 +476,7 @@ void Worker::run_block(uint64_t block) {
   running.order = schedule_.begin_block(block);
   std::fill_n(running.returned_lanes, warps_.size(), 0u);
   at_barrier_.size = 0;
+  in_step_ = false;
   Fiber& fiber = idle_fiber();
   switch_to(fiber, fiber.context, main_.context);
   if (!uninitialised_read_.what.empty()) fault_record_ = std::exchange(uninitialised_read_, {});  // it came first

@@ -150,6 +150,9 @@ class Worker {
   void switch_to(Fiber& fiber, Context context, Context& save);
   void go_on(Context& save);
   void wait(Waiting& waiting);
+  void step_to(uint32_t thread, Waiting& waiting);
+  [[gnu::noinline]] void leave_step();
+  void go_on_as(const Waiting& waiting);
   static void append(Queue& queue, Waiting& waiting);
   void push_ready(uint32_t warp, unsigned lanes);
   Waiting& pop_ready();
@@ -203,6 +206,12 @@ class Worker {
   std::vector<Waiting> waiting_;
   std::vector<Warp> warps_;
   Queue at_barrier_{}, ready_{};  // the size of ready_ is running.ready
+  // Threads in step: all have come to one block barrier, and go from there to the next in the order of their numbers.
+  // Thread step_ runs, those before it wait at step_site_, those behind it are ready; the queues are empty. It is how
+  // most kernels pass most barriers, and takes half the time. Whoever does anything else leaves the step first.
+  bool in_step_ = false;
+  uint32_t step_ = 0;
+  CallSite step_site_{};
   Schedule schedule_;
   Races races_;
   Recorder recorder_;
