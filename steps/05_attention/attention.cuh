@@ -126,6 +126,35 @@ inline void require_on_chip(const char* function, int64_t k_len, int64_t head_di
             " keys, or a tiled algorithm (rung 07), which keeps only a tile of K and V on chip");
 }
 
+// What the launchers of this rung ask of their arguments.
+inline void require_attention(const char* function, const ladder::Heads<const float>& q,
+                              const ladder::Heads<const float>& k, const ladder::Heads<const float>& v,
+                              const ladder::Heads<float>& out) {
+  using namespace ladder;
+  const int64_t head_dim = q.sizes[3];
+  require_view(function, "q", q);
+  require_view(function, "k", k);
+  require_view(function, "v", v);
+  require_view(function, "out", out);
+  if (head_dim < 1 || head_dim > LARGEST_HEAD_DIM)
+    refuse(function, "q.sizes[3] (head_dim)", std::to_string(head_dim),
+           "from 1 to " + std::to_string(LARGEST_HEAD_DIM));
+  for (int axis : {0, 1, 3})  // axis 2 of Q counts queries, that of K and V keys
+    if (k.sizes[axis] != q.sizes[axis])
+      refuse(function, "k.sizes[" + std::to_string(axis) + "]", std::to_string(k.sizes[axis]),
+             std::to_string(q.sizes[axis]) + ", as of q");
+  require_same_sizes(function, "v", v, "k", k);
+  require_same_sizes(function, "out", out, "q", q);
+  require_unit_last_stride(function, "q", q);
+  require_unit_last_stride(function, "k", k);
+  require_unit_last_stride(function, "v", v);
+  require_unit_last_stride(function, "out", out);
+  require_distinct_cells(function, "out", out);
+  require_no_overlap(function, "out", out, "q", q);
+  require_no_overlap(function, "out", out, "k", k);
+  require_no_overlap(function, "out", out, "v", v);
+}
+
 /// out = softmax(scale Q K^T) V for each batch and head. Q and out are (batch, heads, q_len, head_dim), K and V (batch,
 /// heads, k_len, head_dim), with head_dim from 1 to 256; scale is 1 / sqrt(head_dim) unless given. Batch, head and row
 /// strides are free, for inputs also 0 (one head of K and V for all heads of Q: multi-query); the last axis is
@@ -139,27 +168,7 @@ inline void attention(ladder::Heads<const float> q, ladder::Heads<const float> k
   constexpr const char* FUNCTION = "attention";
   const auto [batches, heads, q_len, head_dim] = q.sizes;
   const int64_t k_len = k.sizes[2];
-  require_view(FUNCTION, "q", q);
-  require_view(FUNCTION, "k", k);
-  require_view(FUNCTION, "v", v);
-  require_view(FUNCTION, "out", out);
-  if (head_dim < 1 || head_dim > LARGEST_HEAD_DIM)
-    refuse(FUNCTION, "q.sizes[3] (head_dim)", std::to_string(head_dim),
-           "from 1 to " + std::to_string(LARGEST_HEAD_DIM));
-  for (int axis : {0, 1, 3})  // axis 2 of Q counts queries, that of K and V keys
-    if (k.sizes[axis] != q.sizes[axis])
-      refuse(FUNCTION, "k.sizes[" + std::to_string(axis) + "]", std::to_string(k.sizes[axis]),
-             std::to_string(q.sizes[axis]) + ", as of q");
-  require_same_sizes(FUNCTION, "v", v, "k", k);
-  require_same_sizes(FUNCTION, "out", out, "q", q);
-  require_unit_last_stride(FUNCTION, "q", q);
-  require_unit_last_stride(FUNCTION, "k", k);
-  require_unit_last_stride(FUNCTION, "v", v);
-  require_unit_last_stride(FUNCTION, "out", out);
-  require_distinct_cells(FUNCTION, "out", out);
-  require_no_overlap(FUNCTION, "out", out, "q", q);
-  require_no_overlap(FUNCTION, "out", out, "k", k);
-  require_no_overlap(FUNCTION, "out", out, "v", v);
+  require_attention(FUNCTION, q, k, v, out);
   if (q.empty()) return;  // k_len = 0 is no such case: there out has to become 0
   require_on_chip(FUNCTION, k_len, head_dim);
 

@@ -4,12 +4,14 @@
 #include "common/harness/bench.hpp"
 #include "common/harness/reference.hpp"
 #include "steps/05_attention/attention.cuh"
+#include "steps/05_attention/four_queries.cuh"
 
 namespace {
 
 using namespace ladder;
 
-bench::Work work(int64_t heads, int64_t q_len, int64_t k_len, int64_t head_dim) {
+template <class Attention>
+bench::Work work(int64_t heads, int64_t q_len, int64_t k_len, int64_t head_dim, Attention attention) {
   struct Problem {
     Buffer<float> q, k, v, out;
   };
@@ -27,9 +29,9 @@ bench::Work work(int64_t heads, int64_t q_len, int64_t k_len, int64_t head_dim) 
   const auto size = [](int64_t n) { return static_cast<double>(n); };
   return {.run =
               [=] {
-                step05::attention(
-                    p->q.view(int64_t{1}, heads, q_len, head_dim), p->k.view(int64_t{1}, heads, k_len, head_dim),
-                    p->v.view(int64_t{1}, heads, k_len, head_dim), p->out.view(int64_t{1}, heads, q_len, head_dim));
+                attention(p->q.view(int64_t{1}, heads, q_len, head_dim), p->k.view(int64_t{1}, heads, k_len, head_dim),
+                          p->v.view(int64_t{1}, heads, k_len, head_dim),
+                          p->out.view(int64_t{1}, heads, q_len, head_dim));
               },
           .wrong = [=] { return bench::wrong(p->out, window, {.absolute = 2e-6, .relative = 1e-5}, expected); },
           .bytes = 8.0 * size(heads) * size(q_len + k_len) * size(head_dim),
@@ -43,8 +45,15 @@ bench::Work work(int64_t heads, int64_t q_len, int64_t k_len, int64_t head_dim) 
 int main(int argc, char** argv) {
   const int64_t head_dim = 64;
   const int64_t heads = bench::on_gpu() ? 16 : 1, q_len = bench::on_gpu() ? 4096 : 64;
-  bench::add("attention", [=] {  // here, since only then is it known that there is a device to ask
-    return work(heads, q_len, step05::most_keys(head_dim, static_cast<int64_t>(shared_memory_limit())), head_dim);
+  // Inside, since only then is it known that there is a device to ask how much it has on chip.
+  const auto on_chip = [] { return static_cast<int64_t>(shared_memory_limit()); };
+  bench::add("attention", [=] {
+    return work(heads, q_len, step05::most_keys(head_dim, on_chip()), head_dim,
+                [](auto q, auto k, auto v, auto out) { step05::attention(q, k, v, out); });
+  });
+  bench::add("attention_four_queries", [=] {
+    return work(heads, q_len, step05::four_queries_most_keys(head_dim, on_chip()), head_dim,
+                [](auto q, auto k, auto v, auto out) { step05::attention_four_queries(q, k, v, out); });
   });
   return bench::run(argc, argv);
 }

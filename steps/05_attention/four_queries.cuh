@@ -32,10 +32,10 @@ __device__ inline float exp_of_difference(float a, float b) { return expf(a - b)
 
 template <int BLOCK_Q>
 __global__ void __launch_bounds__(THREADS)
-    attention_four_queries_kernel(const float* q, Strides q_strides,      // (batch, heads, q_len, head_dim)
-                                  const float* k, Strides k_strides,      // (batch, heads, k_len, head_dim)
-                                  const float* v, Strides v_strides,      // (batch, heads, k_len, head_dim)
-                                  float* out, Strides out_strides,        // (batch, heads, q_len, head_dim)
+    attention_four_queries_kernel(const float* q, Strides q_strides,  // (batch, heads, q_len, head_dim)
+                                  const float* k, Strides k_strides,  // (batch, heads, k_len, head_dim)
+                                  const float* v, Strides v_strides,  // (batch, heads, k_len, head_dim)
+                                  float* out, Strides out_strides,    // (batch, heads, q_len, head_dim)
                                   int64_t heads, int64_t q_len, int k_len, int head_dim, float scale, bool causal) {
   using namespace ladder;
   const int warp = threadIdx.x / WARP_SIZE;
@@ -46,11 +46,11 @@ __global__ void __launch_bounds__(THREADS)
   const int64_t batch = blockIdx.x / tiles / heads;
 
   const int k_stride = static_cast<int>(k_row_stride(head_dim));
-  float4* const Q = dynamic_shared<float4>() + warp * head_dim;                       // (head_dim), four queries each
-  float4* const S = dynamic_shared<float4>() + WARPS * head_dim + warp * k_len;       // (k_len), likewise
-  float4* const P = S;                                                                // (k_len), in the place of S
-  float* const K = dynamic_shared<float>() + 4 * WARPS * (head_dim + k_len);          // (k_len, head_dim)
-  float* const V = K + k_len * k_stride;                                              // (k_len, head_dim)
+  float4* const Q = dynamic_shared<float4>() + warp * head_dim;                  // (head_dim), four queries each
+  float4* const S = dynamic_shared<float4>() + WARPS * head_dim + warp * k_len;  // (k_len), likewise
+  float4* const P = S;                                                           // (k_len), in the place of S
+  float* const K = dynamic_shared<float>() + 4 * WARPS * (head_dim + k_len);     // (k_len, head_dim)
+  float* const V = K + k_len * k_stride;                                         // (k_len, head_dim)
 
   for (int j = warp; j < k_len; j += WARPS)
     for (int d = lane; d < head_dim; d += WARP_SIZE) {
@@ -106,8 +106,7 @@ __global__ void __launch_bounds__(THREADS)
       }
       const auto store = [&](int query, float numerator, float denominator) {
         if (query < queries)
-          out[out_strides.row_start(batch, head, i + query) + d] =
-              visible(query) > 0 ? numerator / denominator : 0.0f;
+          out[out_strides.row_start(batch, head, i + query) + d] = visible(query) > 0 ? numerator / denominator : 0.0f;
       };
       store(0, o.x, l.x);
       store(1, o.y, l.y);
@@ -118,7 +117,9 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // What lies in shared memory: K and V, and for each warp four queries and their scores.
-constexpr int64_t four_queries_floats_per_key(int64_t head_dim) { return k_row_stride(head_dim) + head_dim + 4 * WARPS; }
+constexpr int64_t four_queries_floats_per_key(int64_t head_dim) {
+  return k_row_stride(head_dim) + head_dim + 4 * WARPS;
+}
 
 /// The largest k_len for which one block of attention_four_queries needs no more than `bytes` of shared memory.
 constexpr int64_t four_queries_most_keys(int64_t head_dim, int64_t bytes) {

@@ -31,6 +31,13 @@ def target(rung, kernel, problem):
     return None
 
 
+def best_peer(row):
+    """(name, figures) of the fastest peer among those that the target speaks of."""
+    wanted = target(row["rung"], row["kernel"], row["problem"])
+    counting = {name: peer for name, peer in row["peers"].items() if not wanted or wanted[2](name)}
+    return min((counting or row["peers"]).items(), key=lambda item: item[1]["ratio"])
+
+
 def rows(result):
     """One dict for each kernel and shape, in the order of the rungs."""
     rounds = result["rounds"]
@@ -104,7 +111,7 @@ def text(result):
         line = head + f"{row['rate']:7.{digits}f} {unit} {row['spread']:7.1%} "
         line += f"{row['share']:8.3f}  " if row["share"] is not None else f"{'':8}  "
         if row["peers"]:
-            name, peer = min(row["peers"].items(), key=lambda item: item[1]["ratio"])
+            name, peer = best_peer(row)
             line += f"{name + ' ' + format(row['work'] / peer['microseconds'], f'.{digits}f'):34} {peer['ratio']:6.3f}  "
         else:
             line += f"{'':34} {'':6}  "

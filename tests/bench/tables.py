@@ -48,7 +48,7 @@ def table(result, path, rung):
             continue
         peer_cell = ratio_cell = met_cell = ""
         if row["peers"]:
-            name, peer = min(row["peers"].items(), key=lambda item: item[1]["ratio"])
+            name, peer = summary.best_peer(row)
             peer_cell, ratio_cell = f"{name}: {rate(row, peer['microseconds'])}", f"{peer['ratio']:.2f}"
         if "met" in row:
             met_cell = ("met" if row["met"] else "**not met**") + f": {row['target']}"
