@@ -19,6 +19,7 @@ struct Problem {
   std::vector<float> q{}, k{}, v{};
   bool causal = false;
   std::optional<float> scale{};
+  decltype(&step05::attention) attention = step05::attention;  // or a variant's launcher
 
   int64_t queries() const { return batch * heads * q_len * head_dim; }
   int64_t keys() const { return batch * heads * k_len * head_dim; }
@@ -48,9 +49,9 @@ struct Problem {
     using namespace ladder;
     const Buffer<float> q_buffer("q", q), k_buffer("k", k), v_buffer("v", v);
     Buffer<float> out("out", queries());
-    step05::attention(q_buffer.view(batch, heads, q_len, head_dim), k_buffer.view(batch, heads, k_len, head_dim),
-                      v_buffer.view(batch, heads, k_len, head_dim), out.view(batch, heads, q_len, head_dim), causal,
-                      scale);
+    attention(q_buffer.view(batch, heads, q_len, head_dim), k_buffer.view(batch, heads, k_len, head_dim),
+              v_buffer.view(batch, heads, k_len, head_dim), out.view(batch, heads, q_len, head_dim), causal, scale,
+              nullptr);
     const std::vector<float> result = out.download();
     CHECK(out.guards_intact());
     return result;

@@ -158,12 +158,14 @@ TEST_CASE("a row 2^32 elements on is not taken for one close by" * doctest::skip
   CHECK(fault(near, far).starts_with("out-of-bounds write"));
 }
 
+static std::string refusal() { return std::string(SOFTMAX.name) + ": "; }
+
 TEST_CASE("BC-041: a column stride other than 1 is refused, and nothing is written") {
   const Buffer<float> input("input", normal(20, 1)), output("output", 20);
   const Matrix<const float> transposed{input.data(), {5, 4}, {1, 5}, 20};
-  CHECK_REFUSED(SOFTMAX.launch(transposed, output.view(5, 4), nullptr), "softmax: input.strides[1] is 5, must be 1");
+  CHECK_REFUSED(SOFTMAX.launch(transposed, output.view(5, 4), nullptr), refusal() + "input.strides[1] is 5, must be 1");
   CHECK_REFUSED(SOFTMAX.launch(input.view(5, 4), {output.data(), {5, 4}, {1, 5}, 20}, nullptr),
-                "softmax: output.strides[1] is 5, must be 1");
+                refusal() + "output.strides[1] is 5, must be 1");
   CHECK(untouched(output));
 }
 
@@ -172,24 +174,24 @@ TEST_CASE("every other broken contract is refused in one line, and nothing is wr
   const auto run = [&](Matrix<const float> x, Matrix<float> out) { SOFTMAX.launch(x, out, nullptr); };
   const auto x = input.view(4, 5);
   const auto out = output.view(4, 5);
-  CHECK_REFUSED(run(x, output.view(4, 4)), "softmax: output.sizes[1] is 4, must be 5, as of input");
-  CHECK_REFUSED(run(x, output.view(3, 5)), "softmax: output.sizes[0] is 3, must be 4, as of input");
-  CHECK_REFUSED(run(input.view(-1, 5), out), "softmax: input.sizes[0] is -1, must be at least 0");
+  CHECK_REFUSED(run(x, output.view(4, 4)), refusal() + "output.sizes[1] is 4, must be 5, as of input");
+  CHECK_REFUSED(run(x, output.view(3, 5)), refusal() + "output.sizes[0] is 3, must be 4, as of input");
+  CHECK_REFUSED(run(input.view(-1, 5), out), refusal() + "input.sizes[0] is -1, must be at least 0");
   CHECK_REFUSED(run({nullptr, {4, 5}, {5, 1}, 20}, out),
-                "softmax: input.data is null, must be a pointer to 20 elements");
+                refusal() + "input.data is null, must be a pointer to 20 elements");
   CHECK_REFUSED(run({input.data(), {4, 5}, {6, 1}, 20}, out),
-                "softmax: input.extent is 20, must be at least 23, which its sizes and strides reach");
+                refusal() + "input.extent is 20, must be at least 23, which its sizes and strides reach");
   CHECK_REFUSED(run({input.data(), {4, 5}, {4, 1}, 20}, out),
-                "softmax: input.strides[0] is 4, must be at least 5, the number of columns");
+                refusal() + "input.strides[0] is 4, must be at least 5, the number of columns");
   CHECK_REFUSED(run(x, {output.data(), {4, 5}, {0, 1}, 20}),
-                "softmax: output.strides[0] is 0, must be at least 5, the number of columns");
+                refusal() + "output.strides[0] is 0, must be at least 5, the number of columns");
   CHECK(untouched(output));
   Buffer<float> both("both", normal(24, 1));
   const std::vector<float> before = both.download();
   CHECK_REFUSED(run(both.view(4, 5), {both.data() + 4, {4, 5}, {5, 1}, 20}),
-                "softmax: output.data is inside input, must be apart from it, or the same view");
+                refusal() + "output.data is inside input, must be apart from it, or the same view");
   CHECK_REFUSED(run(both.view(4, 5), {both.data(), {4, 5}, {6, 1}, 24}),
-                "softmax: output.data is inside input, must be apart from it, or the same view");
+                refusal() + "output.data is inside input, must be apart from it, or the same view");
   check_same(both.download(), before);
   run({input.data(), {1, 5}, {0, 1}, 20}, {output.data(), {1, 5}, {0, 1}, 20});  // one row: its stride means nothing
   CHECK_FALSE(untouched(output));

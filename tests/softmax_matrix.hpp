@@ -18,7 +18,8 @@
 
 struct SoftmaxUnderTest {
   void (*launch)(ladder::Matrix<const float> input, ladder::Matrix<float> output, cudaStream_t stream);
-  int64_t widest;  // the widest row that it gets right
+  int64_t widest;                // the widest row that it gets right
+  const char* name = "softmax";  // as its refusals begin
 };
 extern const SoftmaxUnderTest SOFTMAX;  // defined by each test program
 

@@ -63,26 +63,19 @@ struct Ceilings {
 
 Ceilings measure_ceilings() {
   Ceilings ceilings;
-  {
-    const int64_t n = on_gpu() ? int64_t{1} << 28 : int64_t{1} << 16;
-    const Buffer<float> from = normal_buffer("from", n, 1), to("to", n);
-    const double moved = 2.0 * sizeof(float) * static_cast<double>(n);
-    const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
-    ceilings.memcpy_bytes = moved / median_seconds([&] { copy_on_device(to.data(), from.data(), bytes); });
-    ceilings.kernel_bytes =
-        moved / median_seconds([&] {
-          launch(copy_kernel, grid_of("copy", n / 4 / THREADS), dim3(THREADS), 0, nullptr,
-                 reinterpret_cast<const float4*>(from.data()), reinterpret_cast<float4*>(to.data()));
-        });
-  }
-  if (on_gpu()) {
-    const int64_t blocks = 4096;
-    const Buffer<float> out("out", blocks * THREADS);
-    ceilings.operations =
-        2.0 * CHAINS * STEPS * THREADS * static_cast<double>(blocks) / median_seconds([&] {
-          launch(multiply_add_kernel, grid_of("multiply_add", blocks), dim3(THREADS), 0, nullptr, out.data(), 0.5f);
-        });
-  }
+  const int64_t n = int64_t{1} << 28, blocks = 4096;
+  const Buffer<float> from = normal_buffer("from", n, 1), to("to", n);
+  const double moved = 2.0 * sizeof(float) * static_cast<double>(n);
+  const std::size_t bytes = static_cast<std::size_t>(n) * sizeof(float);
+  ceilings.memcpy_bytes = moved / median_seconds([&] { copy_on_device(to.data(), from.data(), bytes); });
+  ceilings.kernel_bytes = moved / median_seconds([&] {
+                            launch(copy_kernel, grid_of("copy", n / 4 / THREADS), dim3(THREADS), 0, nullptr,
+                                   reinterpret_cast<const float4*>(from.data()), reinterpret_cast<float4*>(to.data()));
+                          });
+  ceilings.operations =
+      2.0 * CHAINS * STEPS * THREADS * static_cast<double>(blocks) / median_seconds([&] {
+        launch(multiply_add_kernel, grid_of("multiply_add", blocks), dim3(THREADS), 0, nullptr, to.data(), 0.5f);
+      });
   return ceilings;
 }
 
@@ -144,7 +137,7 @@ void time_work(benchmark::State& state, const std::function<Work()>& make) {
     if (on_gpu()) state.counters["share"] = work.operations / t.median / ceilings().operations;
   } else {
     state.counters["GBps"] = work.bytes / t.median * 1e-9;
-    state.counters["share"] = work.bytes / t.median / ceilings().bytes();
+    if (on_gpu()) state.counters["share"] = work.bytes / t.median / ceilings().bytes();
   }
 }
 
@@ -170,12 +163,14 @@ int run(int argc, char** argv) {
   try {
     if (const auto reason = device_missing()) throw std::runtime_error(*reason);
     if (!on_gpu()) std::fputs("These are times of a CPU that plays a GPU. They say nothing about a GPU's.\n", stderr);
-    ceilings() = measure_ceilings();
     for (const auto& [key, value] : device_facts()) benchmark::AddCustomContext(key, value);
-    const auto number = [](double value) { return std::to_string(value); };
-    benchmark::AddCustomContext("copy_GBps_memcpy", number(ceilings().memcpy_bytes * 1e-9));
-    benchmark::AddCustomContext("copy_GBps_kernel", number(ceilings().kernel_bytes * 1e-9));
-    benchmark::AddCustomContext("fp32_TFLOPps", number(ceilings().operations * 1e-12));
+    if (on_gpu()) {
+      ceilings() = measure_ceilings();
+      const auto giga = [](double rate) { return std::to_string(rate * 1e-9); };
+      benchmark::AddCustomContext("copy_GBps_memcpy", giga(ceilings().memcpy_bytes));
+      benchmark::AddCustomContext("copy_GBps_kernel", giga(ceilings().kernel_bytes));
+      benchmark::AddCustomContext("fp32_TFLOPps", giga(ceilings().operations * 1e-3));
+    }
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s: error: %s\n", argc > 0 ? argv[0] : "bench", error.what());
     return 2;

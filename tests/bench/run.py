@@ -106,10 +106,10 @@ def main():
     device = next(iter(context.values()))["device"]
     result["device"] = device
     print(f"On {device}, commit {arguments.commit}")
-    for rung, of_rung in context.items():
+    for rung, of_rung in context.items() if gpu else ():
         print(f"  ceilings before {rung}: copy {float(of_rung['copy_GBps_memcpy']):.0f} GB/s (cudaMemcpy), "
-              f"{float(of_rung['copy_GBps_kernel']):.0f} GB/s (kernel)"
-              + (f", fp32 {float(of_rung['fp32_TFLOPps']):.1f} TFLOP/s" if gpu else ""))
+              f"{float(of_rung['copy_GBps_kernel']):.0f} GB/s (kernel), "
+              f"fp32 {float(of_rung['fp32_TFLOPps']):.1f} TFLOP/s")
     print(summary.text(result))
     if gpu:
         slug = re.sub(r"[^a-z0-9]+", "-", device.partition("(")[0].lower().replace("nvidia", "")).strip("-")

@@ -99,7 +99,7 @@ def rows(result):
 
 def text(result):
     """The short table that run.py prints."""
-    lines = [f"{'rung':4} {'kernel':28} {'shape':44} {'ours':>12} {'spread':>7} {'ceiling':>8}  "
+    lines = [f"{'rung':4} {'kernel':28} {'shape':44} {'us':>9} {'ours':>12} {'spread':>7} {'ceiling':>8}  "
              f"{'best peer':34} {'ratio':>6}  target"]
     for row in rows(result):
         head = f"{row['rung']:4} {row['kernel']:28} {row['problem'].partition(' ')[2]:44} "
@@ -108,7 +108,7 @@ def text(result):
             continue
         unit = {"GBps": "GB/s", "TFLOPps": "TF/s"}[row["unit"]]
         digits = 0 if unit == "GB/s" else 2
-        line = head + f"{row['rate']:7.{digits}f} {unit} {row['spread']:7.1%} "
+        line = head + f"{row['microseconds']:9.1f} {row['rate']:7.{digits}f} {unit} {row['spread']:7.1%} "
         line += f"{row['share']:8.3f}  " if row["share"] is not None else f"{'':8}  "
         if row["peers"]:
             name, peer = best_peer(row)
