@@ -12,6 +12,7 @@
 #include "common/harness/inputs.hpp"
 #include "common/harness/reference.hpp"
 #include "steps/02_relu_dropout/four_per_call.cuh"
+#include "steps/02_relu_dropout/in_flight.cuh"
 #include "steps/02_relu_dropout/relu_dropout.cuh"
 #include "steps/02_relu_dropout/unfused.cuh"
 #include "tests/02_philox_by_hand.hpp"
@@ -33,6 +34,7 @@ struct Variant {
 const std::vector<Variant> VARIANTS{
     {"relu_dropout", step02::relu_dropout, by_hand::word_per_call, 1, 8},
     {"relu_dropout_four_per_call", step02::relu_dropout_four_per_call, by_hand::word_of_four, 1, 8},
+    {"relu_dropout_in_flight", step02::relu_dropout_in_flight, by_hand::word_of_four, 1, 8},
     {"relu_dropout_unfused", step02::relu_dropout_unfused, by_hand::word_per_call, 2, 16}};
 
 std::vector<float> ones(int64_t n) { return std::vector<float>(static_cast<std::size_t>(n), 1.0f); }
@@ -153,6 +155,9 @@ TEST_CASE("BC-020: block size, vector width and length leave the mask as it is")
     check_same(run(step02::relu_dropout_four_per_call<128>, ones(4097), P, SEED, 0, offset, offset), four);
     check_same(run(step02::relu_dropout_four_per_call<256>, ones(4097), P, SEED, 0, offset, offset), four);
     check_same(run(step02::relu_dropout_four_per_call<256>, ones(1000), P, SEED, 0, offset, offset), first_1000(four));
+    check_same(run(step02::relu_dropout_in_flight<64, 3>, ones(4097), P, SEED, 0, offset, offset), four);
+    check_same(run(step02::relu_dropout_in_flight<128, 4>, ones(4097), P, SEED, 0, offset, offset), four);
+    check_same(run(step02::relu_dropout_in_flight<256, 1>, ones(1000), P, SEED, 0, offset, offset), first_1000(four));
   }
 }
 

@@ -13,6 +13,7 @@
 #include "steps/01_vector_add/vector_add.cuh"
 #include "steps/01_vector_add/vectorized.cuh"
 #include "steps/02_relu_dropout/four_per_call.cuh"
+#include "steps/02_relu_dropout/in_flight.cuh"
 #include "steps/02_relu_dropout/relu_dropout.cuh"
 #include "steps/02_relu_dropout/unfused.cuh"
 #include "steps/03_softmax_buggy/softmax.cuh"
@@ -119,6 +120,7 @@ TEST_CASE("02: the three variants") {
     };
     check("relu_dropout", step02::relu_dropout<256>, by_hand::word_per_call);
     check("relu_dropout_four_per_call", step02::relu_dropout_four_per_call<256>, by_hand::word_of_four);
+    check("relu_dropout_in_flight", step02::relu_dropout_in_flight<128, 2>, by_hand::word_of_four);
     check("relu_dropout_unfused", step02::relu_dropout_unfused, by_hand::word_per_call);
   }
 }

@@ -3,6 +3,7 @@
 #include "common/harness/bench.hpp"
 #include "common/harness/reference.hpp"
 #include "steps/02_relu_dropout/four_per_call.cuh"
+#include "steps/02_relu_dropout/in_flight.cuh"
 #include "steps/02_relu_dropout/relu_dropout.cuh"
 #include "steps/02_relu_dropout/unfused.cuh"
 
@@ -47,6 +48,9 @@ int main(int argc, char** argv) {
              [n] { return work(n, 8, one_per_call, [](auto x, auto out) { step02::relu_dropout(x, out, P, SEED); }); });
   bench::add("relu_dropout_four_per_call", [n] {
     return work(n, 8, four_per_call, [](auto x, auto out) { step02::relu_dropout_four_per_call(x, out, P, SEED); });
+  });
+  bench::add("relu_dropout_in_flight", [n] {
+    return work(n, 8, four_per_call, [](auto x, auto out) { step02::relu_dropout_in_flight(x, out, P, SEED); });
   });
   bench::add("relu_dropout_unfused", [n] {
     return work(n, 16, one_per_call, [](auto x, auto out) { step02::relu_dropout_unfused(x, out, P, SEED); });

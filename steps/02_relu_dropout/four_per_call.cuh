@@ -11,6 +11,25 @@
 
 namespace step02 {
 
+// The elements of one call.
+__device__ inline float4 relu_dropout_of_four(float4 a, uint4 words, float p) {
+  return make_float4(relu(dropout(a.x, uniform_from(words.x), p)), relu(dropout(a.y, uniform_from(words.y), p)),
+                     relu(dropout(a.z, uniform_from(words.z), p)), relu(dropout(a.w, uniform_from(words.w), p)));
+}
+// The same where not all four exist, or cannot be moved at once.
+__device__ inline void relu_dropout_one_by_one(const float* x,  // (n_elements)
+                                               float* out,      // (n_elements), may be x
+                                               int64_t offsets, int64_t n_elements, uint4 words, float p) {
+  const auto one = [&](int64_t i, uint32_t word) {
+    const bool mask = i >= 0 && i < n_elements;
+    if (mask) out[i] = relu(dropout(x[i], uniform_from(word), p));
+  };
+  one(offsets, words.x);
+  one(offsets + 1, words.y);
+  one(offsets + 2, words.z);
+  one(offsets + 3, words.w);
+}
+
 // When the stream of random numbers does not start at a multiple of 4, the first thread owns the elements of a call
 // that an earlier launch began: its first offsets are negative then, and masked out. So the same words go to the same
 // places of the stream however it is cut into launches.
@@ -24,19 +43,9 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   const uint4 words = random_words(seed, first_counter / 4 + call);
   if (VECTORIZED && offsets >= 0 && offsets + 4 <= n_elements) {
     const float4 a = *reinterpret_cast<const float4*>(x + offsets);
-    *reinterpret_cast<float4*>(out + offsets) =
-        make_float4(dropout(relu(a.x), uniform_from(words.x), p),  //
-                    dropout(relu(a.y), uniform_from(words.y), p), dropout(relu(a.z), uniform_from(words.z), p),
-                    dropout(relu(a.w), uniform_from(words.w), p));
+    *reinterpret_cast<float4*>(out + offsets) = relu_dropout_of_four(a, words, p);
   } else {
-    const auto one = [&](int64_t i, uint32_t word) {
-      const bool mask = i >= 0 && i < n_elements;
-      if (mask) out[i] = dropout(relu(x[i]), uniform_from(word), p);
-    };
-    one(offsets, words.x);
-    one(offsets + 1, words.y);
-    one(offsets + 2, words.z);
-    one(offsets + 3, words.w);
+    relu_dropout_one_by_one(x, out, offsets, n_elements, words, p);
   }
 }
 
