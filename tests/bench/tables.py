@@ -69,6 +69,9 @@ def main():
         print("tables.py: docs/results/ has no *-bench.json")
         return 0
     result = json.loads(results[-1].read_text())
+    if not BLOCK.search((ROOT / "README.md").read_text()):
+        print("tables.py: README.md has no <!-- bench: all --> ... <!-- end of bench -->")
+        return 1
     stale = []
     for page in [ROOT / "README.md", *sorted(ROOT.glob("steps/*/README.md"))]:
         old = page.read_text()
