@@ -25,6 +25,7 @@
 #include "steps/04_softmax_fixed/naive.cuh"
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "steps/04_softmax_fixed/unfused.cuh"
+#include "steps/04_softmax_fixed/vectorized.cuh"
 #include "steps/05_attention/attention.cuh"
 #include "tests/02_philox_by_hand.hpp"
 #include "tests/expect.hpp"
@@ -441,7 +442,7 @@ void judge_matrices(Oracle& oracle, const Tensor& input, const Tensor& output) {
 
 }  // namespace
 
-TEST_CASE("hostile views: both softmaxes, and the naive one") {
+TEST_CASE("hostile views: both softmaxes, the vectorized one, and the naive one") {
   const auto run = [](const char* name, auto launcher, int64_t widest) {
     std::set<std::string> reasons = with(ANY_VIEW, {"rows share cells", "exception: interleaved"});
     if (widest != 0) reasons.insert("too wide");
@@ -473,6 +474,8 @@ TEST_CASE("hostile views: both softmaxes, and the naive one") {
       "softmax", [](const Tensor& in, const Tensor& out) { step03::softmax(in, out); }, 0);
   run(
       "softmax", [](const Tensor& in, const Tensor& out) { step04::softmax(in, out); }, 32768);
+  run(
+      "softmax_vectorized", [](const Tensor& in, const Tensor& out) { step04::softmax_vectorized(in, out); }, 32768);
   run(
       "softmax_naive", [](const Tensor& in, const Tensor& out) { step04::softmax_naive(in, out); }, 0);
 }

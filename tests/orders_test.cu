@@ -20,7 +20,9 @@
 #include "steps/04_softmax_fixed/naive.cuh"
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "steps/04_softmax_fixed/unfused.cuh"
+#include "steps/04_softmax_fixed/vectorized.cuh"
 #include "steps/05_attention/attention.cuh"
+#include "steps/05_attention/four_queries.cuh"
 #include "tests/02_philox_by_hand.hpp"
 #include "tests/05_attention_problem.hpp"
 
@@ -172,6 +174,7 @@ TEST_CASE("03: right up to 1024 columns; past them wrong in the same way in ever
 TEST_CASE("BC-050: 04: one warp, several, and more columns than threads; naive and unfused") {
   for (int64_t columns : {1, 33, 300, 2000}) {
     check_softmax("softmax", 3, columns, [](auto x, auto out) { step04::softmax(x, out); });
+    check_softmax("softmax_vectorized", 3, columns, [](auto x, auto out) { step04::softmax_vectorized(x, out); });
     check_softmax("softmax_naive", 3, columns, [](auto x, auto out) { step04::softmax_naive(x, out); });
     const Buffer<float> scratch("scratch", step04::unfused_scratch(3, columns));
     check_softmax("softmax_unfused", 3, columns,
@@ -181,7 +184,9 @@ TEST_CASE("BC-050: 04: one warp, several, and more columns than threads; naive a
 
 TEST_CASE("05: a part of a tile, causal and not") {
   for (const Problem& shape : {Problem{1, 1, 5, 15, 32}, Problem{2, 2, 35, 41, 20}, Problem{1, 1, 40, 3, 1}})
-    for (bool causal : {false, true}) {
+    for (const auto& [causal, attention] :
+         {std::pair{false, &step05::attention}, std::pair{true, &step05::attention},
+          std::pair{false, &step05::attention_four_queries}, std::pair{true, &step05::attention_four_queries}}) {
       Problem problem = shape;
       problem.causal = causal;
       problem.random(5);
@@ -189,11 +194,12 @@ TEST_CASE("05: a part of a tile, causal and not") {
       check_orders(
           "attention, " + std::to_string(problem.q_len) + " queries, " + std::to_string(problem.k_len) + " keys",
           problem.queries(),
-          [&](const Buffer<float>& out) {
-            step05::attention(q.view(problem.batch, problem.heads, problem.q_len, problem.head_dim),
-                              k.view(problem.batch, problem.heads, problem.k_len, problem.head_dim),
-                              v.view(problem.batch, problem.heads, problem.k_len, problem.head_dim),
-                              out.view(problem.batch, problem.heads, problem.q_len, problem.head_dim), causal);
+          [&, is_causal = causal, run = attention](const Buffer<float>& out) {
+            run(q.view(problem.batch, problem.heads, problem.q_len, problem.head_dim),
+                k.view(problem.batch, problem.heads, problem.k_len, problem.head_dim),
+                v.view(problem.batch, problem.heads, problem.k_len, problem.head_dim),
+                out.view(problem.batch, problem.heads, problem.q_len, problem.head_dim), is_causal, std::nullopt,
+                nullptr);
           },
           [&](const std::vector<float>& out) {
             return compare(out, problem.reference(), problem.sizes(), TOLERANCE).matches();

@@ -93,8 +93,8 @@ inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix
   require_softmax("softmax_vectorized", input, output);
   if (input.empty()) return;
   const int64_t n_cols = input.sizes[1];
-  if (n_cols > MAX_BLOCK_SIZE || n_cols % 4 != 0 || !rows_are_aligned(input) || !rows_are_aligned(output))
-    return softmax(input, output, stream);
+  ladder::require_range("softmax_vectorized", "n_cols", n_cols, 0, MAX_BLOCK_SIZE);
+  if (n_cols % 4 != 0 || !rows_are_aligned(input) || !rows_are_aligned(output)) return softmax(input, output, stream);
   ladder::dispatch_block_size<MAX_BLOCK_SIZE>(
       "softmax_vectorized", ladder::next_power_of_2(n_cols), [&](auto block_size) {
         constexpr RowLayout layout = layout_for(block_size());
