@@ -71,7 +71,7 @@ def rows(result):
             # The ratios are formed within a round, where both met the same machine, and then the median is taken.
             peers = dict.fromkeys(e["peer"] for r in rounds for e in r["peers"].get(rung, []) if e["problem"] == problem)
             row["peers"] = {}
-            for peer in peers:
+            for peer in peers if "unfused" not in row["kernel"] else ():  # a foil is measured against its own rung
                 ratio = median_over_rounds(
                     rounds, lambda r: theirs(r, peer) / ours(r)["median_us"] if theirs(r, peer) else None)
                 if ratio is not None:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of times into README.md and the steps' READMEs, from the newest result in docs/results/.
+"""Writes the tables of times into README.md and the steps' READMEs, and the plot of rung 04, from the newest result in docs/results/.
 
 A table stands between `<!-- bench: 04 -->` (a rung, or `all`) and `<!-- end of bench -->`; what lies between is replaced.
 With --check nothing is written, and the exit status is 1 when a page differs: a test calls it so.
@@ -10,6 +10,7 @@ import pathlib
 import re
 import sys
 
+import plot
 import summary
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -80,6 +81,12 @@ def main():
             stale.append(str(page.relative_to(ROOT)))
             if not arguments.check:
                 page.write_text(new)
+    plotted = ROOT / "docs/results/softmax.svg"
+    drawing = plot.softmax_svg(result)
+    if not plotted.exists() or plotted.read_text() != drawing:
+        stale.append(str(plotted.relative_to(ROOT)))
+        if not arguments.check:
+            plotted.write_text(drawing)
     if stale:
         print(("stale, run tests/bench/tables.py: " if arguments.check else "rewritten: ") + ", ".join(stale))
     return 1 if stale and arguments.check else 0
