@@ -53,54 +53,6 @@ void add_unfused(int64_t rows, int64_t columns) {
   });
 }
 
-template <int BLOCK_SIZE, int THREADS, int ROWS>
-void add_setting(int64_t rows, int64_t columns) {
-  const std::string name = "v_" + std::to_string(THREADS) + "x" + std::to_string(ROWS);
-  add(name + "_div", rows, columns, [](auto input, auto output) {
-    step04::launch_vectorized<BLOCK_SIZE, THREADS, ROWS, false>(input, output, nullptr);
-  });
-  add(name + "_rcp", rows, columns, [](auto input, auto output) {
-    step04::launch_vectorized<BLOCK_SIZE, THREADS, ROWS, true>(input, output, nullptr);
-  });
-}
-
-void add_settings(int64_t rows, int64_t columns) {
-  if (columns == 256) {
-    add_setting<256, 32, 2>(rows, columns);
-    add_setting<256, 32, 4>(rows, columns);
-    add_setting<256, 32, 8>(rows, columns);
-    add_setting<256, 32, 16>(rows, columns);
-  } else if (columns <= 1024) {
-    add_setting<1024, 32, 2>(rows, columns);
-    add_setting<1024, 32, 4>(rows, columns);
-    add_setting<1024, 32, 8>(rows, columns);
-    add_setting<1024, 64, 1>(rows, columns);
-    add_setting<1024, 128, 1>(rows, columns);
-    add_setting<1024, 256, 1>(rows, columns);
-  } else if (columns == 2000) {
-    add_setting<2048, 32, 4>(rows, columns);
-    add_setting<2048, 64, 1>(rows, columns);
-    add_setting<2048, 128, 1>(rows, columns);
-    add_setting<2048, 256, 1>(rows, columns);
-    add_setting<2048, 512, 1>(rows, columns);
-  } else if (columns == 4096) {
-    add_setting<4096, 128, 1>(rows, columns);
-    add_setting<4096, 256, 1>(rows, columns);
-    add_setting<4096, 512, 1>(rows, columns);
-    add_setting<4096, 1024, 1>(rows, columns);
-  } else if (columns == 8192) {
-    add_setting<8192, 256, 1>(rows, columns);
-    add_setting<8192, 512, 1>(rows, columns);
-    add_setting<8192, 1024, 1>(rows, columns);
-  } else if (columns == 16384) {
-    add_setting<16384, 512, 1>(rows, columns);
-    add_setting<16384, 1024, 1>(rows, columns);
-  } else {
-    add_setting<32768, 512, 1>(rows, columns);
-    add_setting<32768, 1024, 1>(rows, columns);
-  }
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -110,7 +62,6 @@ int main(int argc, char** argv) {
     add("softmax", rows, columns, [](auto input, auto output) { step04::softmax(input, output); });
     add("softmax_vectorized", rows, columns,
         [](auto input, auto output) { step04::softmax_vectorized(input, output); });
-    add_settings(rows, columns);
     if (columns == 1024 || columns == 2000 || columns == 8192) add_unfused(rows, columns);
   }
   return bench::run(argc, argv);

@@ -1,18 +1,19 @@
-// A variant of rung 05. One idea: a warp takes four queries at a time, so that each element of K and V that it fetches
-// from shared memory serves four multiply-adds.
+// A variant of rung 05. One idea: what comes from shared memory is used several times before it is let go.
 //
-// The rung fetches both factors of each multiply-add. A multiprocessor fetches for one warp a clock, and has the units
-// for four: with two fetches to a multiply-add seven eighths of them wait. Here Q and S hold four queries side by side
-// in a float4, which is one fetch, and K or V is the other: two fetches to four multiply-adds.
+// The rung fetches both factors of each multiply-add. Shared memory gives a multiprocessor 128 bytes a clock, one float
+// for each lane of one warp, while its units could multiply and add for four warps: seven eighths of them wait. Here a
+// warp takes four queries at a time, side by side in a float4, and each lane four keys of them: four floats of Q and
+// four of K, eight in all, make sixteen multiply-adds in place of four. P V likewise, with two columns of V a lane.
 //
-// What it costs: room for the scores of four queries, so that fewer keys fit on chip.
+// What it costs: registers, and room for the scores of four queries, so that fewer keys fit on chip.
 #pragma once
 
 #include "steps/05_attention/attention.cuh"
 
 namespace step05 {
 
-constexpr int QUERIES_PER_BLOCK_OF_FOURS = 128;  // K and V are brought on chip for more queries than in the rung
+constexpr int QUERIES_PER_BLOCK_OF_FOURS = 128;         // K and V are brought on chip for more queries than in the rung
+constexpr int KEYS_PER_LANE = 4, COLUMNS_PER_LANE = 2;  // at a time
 
 // One number for each of the four queries.
 __device__ inline float4 each(float value) { return make_float4(value, value, value, value); }
@@ -79,12 +80,28 @@ __global__ void __launch_bounds__(THREADS)
 
     // S = scale Q K^T. Lane j % 32 owns column j of S and of P until the second __syncwarp.
     float4 m = each(-INFINITY);
-    for (int j = lane; j < seen_by_some; j += WARP_SIZE) {
-      float4 dot = each(0.0f);
-      for (int d = 0; d < head_dim; ++d) dot = multiply_add(Q[d], K[j * k_stride + d], dot);
-      const auto masked = [&](float score, int query) { return j < visible(query) ? scale * score : -INFINITY; };
-      S[j] = make_float4(masked(dot.x, 0), masked(dot.y, 1), masked(dot.z, 2), masked(dot.w, 3));
-      m = combine(m, S[j], Max{});
+    for (int first = lane; first < seen_by_some; first += KEYS_PER_LANE * WARP_SIZE) {
+      const float* K_row[KEYS_PER_LANE];
+      float4 dot[KEYS_PER_LANE];
+#pragma unroll
+      for (int n = 0; n < KEYS_PER_LANE; ++n) {
+        K_row[n] = K + min(first + n * WARP_SIZE, k_len - 1) * k_stride;  // past the last key, the last one: not used
+        dot[n] = each(0.0f);
+      }
+      for (int d = 0; d < head_dim; ++d) {
+        const float4 queries_d = Q[d];
+#pragma unroll
+        for (int n = 0; n < KEYS_PER_LANE; ++n) dot[n] = multiply_add(queries_d, K_row[n][d], dot[n]);
+      }
+#pragma unroll
+      for (int n = 0; n < KEYS_PER_LANE; ++n) {
+        const int j = first + n * WARP_SIZE;
+        const auto masked = [&](float score, int query) { return j < visible(query) ? scale * score : -INFINITY; };
+        if (j < seen_by_some) {
+          S[j] = make_float4(masked(dot[n].x, 0), masked(dot[n].y, 1), masked(dot[n].z, 2), masked(dot[n].w, 3));
+          m = combine(m, S[j], Max{});
+        }
+      }
     }
     m = warp_reduce_each(m, Max{});  // in every lane
     float4 l = each(0.0f);
@@ -97,21 +114,39 @@ __global__ void __launch_bounds__(THREADS)
     __syncwarp();                    // P is complete, and all lanes have left Q
 
     // O = P V / l. Lane d % 32 owns column d of O. What a query does not see is left out, not multiplied by 0.
-    for (int d = lane; d < head_dim; d += WARP_SIZE) {
-      float4 o = each(0.0f);
-      for (int j = 0; j < seen_by_all; ++j) o = multiply_add(P[j], V[j * head_dim + d], o);
-      for (int j = seen_by_all; j < seen_by_some; ++j) {  // at most three keys
-        const float4 sum = multiply_add(P[j], V[j * head_dim + d], o);
-        o = make_float4(o.x, j < visible(1) ? sum.y : o.y, j < visible(2) ? sum.z : o.z, j < visible(3) ? sum.w : o.w);
+    for (int first = lane; first < head_dim; first += COLUMNS_PER_LANE * WARP_SIZE) {
+      const float* V_column[COLUMNS_PER_LANE];
+      float4 o[COLUMNS_PER_LANE];
+#pragma unroll
+      for (int n = 0; n < COLUMNS_PER_LANE; ++n) {
+        V_column[n] = V + min(first + n * WARP_SIZE, head_dim - 1);
+        o[n] = each(0.0f);
       }
-      const auto store = [&](int query, float numerator, float denominator) {
-        if (query < queries)
-          out[out_strides.row_start(batch, head, i + query) + d] = visible(query) > 0 ? numerator / denominator : 0.0f;
-      };
-      store(0, o.x, l.x);
-      store(1, o.y, l.y);
-      store(2, o.z, l.z);
-      store(3, o.w, l.w);
+      for (int j = 0; j < seen_by_all; ++j) {
+        const float4 weights = P[j];
+#pragma unroll
+        for (int n = 0; n < COLUMNS_PER_LANE; ++n) o[n] = multiply_add(weights, V_column[n][j * head_dim], o[n]);
+      }
+      for (int j = seen_by_all; j < seen_by_some; ++j)  // at most three keys
+#pragma unroll
+        for (int n = 0; n < COLUMNS_PER_LANE; ++n) {
+          const float4 sum = multiply_add(P[j], V_column[n][j * head_dim], o[n]);
+          o[n] = make_float4(o[n].x, j < visible(1) ? sum.y : o[n].y, j < visible(2) ? sum.z : o[n].z,
+                             j < visible(3) ? sum.w : o[n].w);
+        }
+#pragma unroll
+      for (int n = 0; n < COLUMNS_PER_LANE; ++n) {
+        const int d = first + n * WARP_SIZE;
+        const auto store = [&](int query, float numerator, float denominator) {
+          if (query < queries && d < head_dim)
+            out[out_strides.row_start(batch, head, i + query) + d] =
+                visible(query) > 0 ? numerator / denominator : 0.0f;
+        };
+        store(0, o[n].x, l.x);
+        store(1, o[n].y, l.y);
+        store(2, o[n].z, l.z);
+        store(3, o[n].w, l.w);
+      }
     }
   }
 }
