@@ -19,6 +19,11 @@ import philox
 import torch_reference
 from torch.nn import functional
 
+try:
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+except ImportError:  # PyTorch before 2.3
+    sdpa_kernel = None
+
 RANDOM_CASES = 500  # of each launcher
 SEED = 20260907
 NAN = float("nan")
@@ -270,13 +275,14 @@ class Attention(Parity):
     def against_pytorchs_own(self, out, q, k, v, causal, scale, what):
         mask = torch_reference.visible(q.shape[2], k.shape[2], causal, q.device)
         sees = mask.any(dim=-1)  # for a query that sees no key, versions of PyTorch differ
-        if scale is not None:  # always given through Q: an older version has no argument for it
-            q = q * (scale * q.shape[-1] ** 0.5)
+        # The scale goes in through Q: older versions have no argument for it.
+        factor = 1.0 if scale is None else scale * q.shape[-1] ** 0.5
         if not sees.any() or not out.numel():
             return
         for dtype, tolerance in ((torch.float64, ATTENTION), (torch.float32, double(ATTENTION))):
             with math_backend():
-                peer = functional.scaled_dot_product_attention(q.to(dtype), k.to(dtype), v.to(dtype), attn_mask=mask)
+                peer = functional.scaled_dot_product_attention(factor * q.to(dtype), k.to(dtype), v.to(dtype),
+                                                               attn_mask=mask)
             self.check(out[:, :, sees], peer[:, :, sees], tolerance, f"{what}, against PyTorch's in {dtype}")
 
     def random_case(self, batch, heads, q_len, k_len, head_dim, **options):
@@ -309,14 +315,15 @@ class Attention(Parity):
 
     def test_random(self):
         for _ in range(RANDOM_CASES):
-            self.random_case(self.size(2), self.size(3), self.size(40), self.size(70), self.size(70),
-                             causal=bool(self.random.random() < 0.5))
+            causal, own_scale = (bool(self.random.random() < 0.5) for _ in range(2))
+            self.random_case(self.size(2), self.size(3), self.size(40), self.size(70), self.size(70), causal=causal,
+                             scale=float(self.random.random()) if own_scale else None)
 
 
 def math_backend():
     """PyTorch's matmul and softmax, so that no float32 product goes through TF32."""
-    if hasattr(torch.nn, "attention"):
-        return torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH)
+    if sdpa_kernel:
+        return sdpa_kernel(SDPBackend.MATH)
     return torch.backends.cuda.sdp_kernel(enable_flash=False, enable_mem_efficient=False, enable_math=True)
 
 

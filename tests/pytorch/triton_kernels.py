@@ -43,7 +43,7 @@ def _softmax(out, x, out_row_stride, x_row_stride, n_cols, BLOCK_SIZE: tl.conste
     row = tl.program_id(0).to(tl.int64)
     columns = tl.arange(0, BLOCK_SIZE)
     exists = columns < n_cols
-    values = tl.load(x + row * x_row_stride + columns, mask=exists, other=-float("inf"))
+    values = tl.load(x + row * x_row_stride + columns, mask=exists, other=float("-inf"))
     numerator = tl.exp(values - tl.max(values, axis=0))
     tl.store(out + row * out_row_stride + columns, numerator / tl.sum(numerator, axis=0), mask=exists)
 
@@ -68,7 +68,7 @@ def _attention(q, k, v, out, q_len, k_len, head_dim, scale, BLOCK_Q: tl.constexp
     Q = tl.load(q + cells_i, mask=mask_i, other=0.0)
     K = tl.load(k + cells_j, mask=mask_j, other=0.0)  # all of K, and below all of V: as the article's kernel
     S = tl.dot(Q, tl.trans(K), input_precision="ieee") * scale  # fp32 goes through TF32 unless told otherwise
-    S = tl.where(exists_j[None, :], S, -float("inf"))
+    S = tl.where(exists_j[None, :], S, float("-inf"))
     P = tl.exp(S - tl.max(S, axis=1)[:, None])
     P = P / tl.sum(P, axis=1)[:, None]
     V = tl.load(v + cells_j, mask=mask_j, other=0.0)
