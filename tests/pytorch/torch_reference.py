@@ -1,4 +1,4 @@
-"""What the rungs compute, as PyTorch says it: test_parity.py holds the rungs against it, tests/golden/make.py stores it.
+"""What the rungs compute, in PyTorch: test_parity.py holds the rungs against it, tests/golden/make.py stores it.
 
 Each function computes in the type of its arguments, so that float64 arguments give a reference and float32 ones a peer.
 """
@@ -6,7 +6,7 @@ import torch
 
 
 def relu_dropout(x, uniforms, p):
-    """Zero where uniforms < p, else relu(x) / (1 - p), all in float32. Divides tensors: by a number, CUDA multiplies."""
+    """0 where uniforms < p, else relu(x) / (1 - p), in float32. By a tensor: on CUDA, "by a number" is a product."""
     p = torch.tensor(p, dtype=torch.float32, device=x.device)
     survivors = torch.relu(x) / (1 - p).expand(x.shape)
     return torch.where(uniforms >= p, survivors, torch.zeros_like(x))

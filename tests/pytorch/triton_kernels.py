@@ -76,7 +76,7 @@ def _attention(q, k, v, out, q_len, k_len, head_dim, scale, BLOCK_Q: tl.constexp
 
 
 def attention(q, k, v):
-    """q: (q_len, head_dim), k and v: (k_len, head_dim), contiguous; blocks are powers of two, at least the 16 of tl.dot."""
+    """q: (q_len, head_dim), k and v: (k_len, head_dim), contiguous. tl.dot takes blocks of powers of two from 16 on."""
     out = torch.empty_like(q)
     q_len, head_dim = q.shape
     block_k, block_d = (max(16, triton.next_power_of_2(size)) for size in (k.shape[0], head_dim))
