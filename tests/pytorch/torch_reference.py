@@ -6,7 +6,10 @@ import torch
 
 
 def relu_dropout(x, uniforms, p):
-    """0 where uniforms < p, else relu(x) / (1 - p), in float32. By a tensor: on CUDA, "by a number" is a product."""
+    """0 where uniforms < p, else relu(x) / (1 - p), in float32.
+
+    1 - p is a tensor: by a plain number, PyTorch on CUDA multiplies with its inverse.
+    """
     p = torch.tensor(p, dtype=torch.float32, device=x.device)
     survivors = torch.relu(x) / (1 - p).expand(x.shape)
     return torch.where(uniforms >= p, survivors, torch.zeros_like(x))
