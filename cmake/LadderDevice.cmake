@@ -88,9 +88,12 @@ endif()
 #   -fstack-clash-protection     a large local array touches the guard below a thread's stack, and does not jump it
 #   -fno-ipa-icf                 two rungs with the same kernel: g++ would merge them and lose the lines of one
 #   -fsanitize=thread, bounds, alignment    the compiler tells the device of each access (common/cpu_device/access.cpp)
+# ladder_bare_kernel_flags are those without the last: kernels that the device does not see, even in a checked build.
+add_library(ladder_bare_kernel_flags INTERFACE)
 add_library(ladder_kernel_flags INTERFACE)
+target_link_libraries(ladder_kernel_flags INTERFACE ladder_bare_kernel_flags)
 if(LADDER_DEVICE STREQUAL "cpu")
-  target_compile_options(ladder_kernel_flags INTERFACE
+  target_compile_options(ladder_bare_kernel_flags INTERFACE
     -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas)
   if(LADDER_CHECKED)
     target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment)

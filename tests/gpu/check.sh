@@ -29,6 +29,15 @@ for program in build/cuda/tests/test_*; do
   [[ $status == 0 ]] && row test "${program##*/}" passed "$detail" || { row test "${program##*/}" "FAILED ($status)" "$detail"; failed=1; }
 done
 
+python=$(sed -n 's/^LADDER_PYTORCH_PYTHON:[A-Z]*=//p' build/cuda/CMakeCache.txt)
+"${python:-python3}" -B tests/pytorch/test_parity.py build/cuda/tests/pytorch/libladder_c.so >"$logs/parity.log" 2>&1; status=$?
+detail=$(grep -aE '^(Ran|OK|FAILED|skipped:)|^The rungs' "$logs/parity.log" | tr '\n' ' ')
+case $status in
+  0) row parity pytorch_and_triton passed "$detail" ;;
+  77) row parity pytorch_and_triton 'not run' "$detail" ;;
+  *) row parity pytorch_and_triton "FAILED ($status)" "$detail"; failed=1 ;;
+esac
+
 # memcheck and initcheck look at the rungs' programs with buffers as CUDA allocates them, without our guards and poison:
 # then they know the exact bounds, and what nobody wrote. 03 tells unwritten cells by their poison, and so do the tests.
 for tool in memcheck racecheck synccheck initcheck; do
