@@ -86,7 +86,7 @@ def rows(result):
                     ([f"{share:.2f} of the ceiling"] if share else []) + [f"{least_ratio:.2f} x the peers"])
     # The foil: the factor that the counted bytes predict.
     for row in table:
-        if row["kernel"] == "softmax_unfused" and "microseconds" in row:
+        if row["kernel"] == "softmax_unfused" and row.get("share") is not None:  # no target for the CPU device
             fused = find(table, kernel="softmax", problem=row["problem"])
             columns = int(row["problem"].split("=")[1])
             row["predicted_factor"] = (8 * columns + 4) / (2 * columns)
@@ -106,10 +106,13 @@ def text(result):
         if "error" in row:
             lines.append(head + "ERROR: " + row["error"])
             continue
+        if row["share"] is None:  # the CPU device: a rate would mean nothing
+            lines.append(head + f"{row['microseconds']:9.1f}")
+            continue
         unit = {"GBps": "GB/s", "TFLOPps": "TF/s"}[row["unit"]]
         digits = 0 if unit == "GB/s" else 2
         line = head + f"{row['microseconds']:9.1f} {row['rate']:7.{digits}f} {unit} {row['spread']:7.1%} "
-        line += f"{row['share']:8.3f}  " if row["share"] is not None else f"{'':8}  "
+        line += f"{row['share']:8.3f}  "
         if row["peers"]:
             name, peer = best_peer(row)
             line += f"{name + ' ' + format(row['work'] / peer['microseconds'], f'.{digits}f'):34} {peer['ratio']:6.3f}  "
