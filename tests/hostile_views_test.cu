@@ -424,7 +424,7 @@ TEST_CASE("hostile views: relu_dropout, four_per_call and unfused") {
   };
   run("relu_dropout", step02::relu_dropout<256>, by_hand::word_per_call);
   run("relu_dropout_four_per_call", step02::relu_dropout_four_per_call<256>, by_hand::word_of_four);
-  run("relu_dropout_in_flight", step02::relu_dropout_in_flight<128, 2>, by_hand::word_of_four);
+  run("relu_dropout_in_flight", step02::relu_dropout_in_flight<64, 4>, by_hand::word_of_four);
   run("relu_dropout_unfused", step02::relu_dropout_unfused, by_hand::word_per_call);
 }
 
