@@ -29,9 +29,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   const bool mask = offsets < n_elements;
   if (mask) {
     const float random = uniform_from(random_words(seed, first_counter + offsets).x);  // three words go unused
-    // dropout(relu(x)), and the same to the bit, as 1 - p is positive. This way round the division is spared the zeros
-    // that ReLU makes of half the elements: a GPU divides 0 on a slow path, which the whole warp then takes.
-    out[offsets] = relu(dropout(x[offsets], random, p));
+    out[offsets] = dropout(relu(x[offsets]), random, p);
   }
 }
 
