@@ -22,7 +22,7 @@
 #include "steps/04_softmax_fixed/unfused.cuh"
 #include "steps/04_softmax_fixed/vectorized.cuh"
 #include "steps/05_attention/attention.cuh"
-#include "steps/05_attention/four_queries.cuh"
+#include "steps/05_attention/register_tiles.cuh"
 #include "tests/02_philox_by_hand.hpp"
 #include "tests/05_attention_problem.hpp"
 
@@ -186,7 +186,7 @@ TEST_CASE("05: a part of a tile, causal and not") {
   for (const Problem& shape : {Problem{1, 1, 5, 15, 32}, Problem{2, 2, 35, 41, 20}, Problem{1, 1, 40, 3, 1}})
     for (const auto& [causal, attention] :
          {std::pair{false, &step05::attention}, std::pair{true, &step05::attention},
-          std::pair{false, &step05::attention_four_queries}, std::pair{true, &step05::attention_four_queries}}) {
+          std::pair{false, &step05::attention_register_tiles}, std::pair{true, &step05::attention_register_tiles}}) {
       Problem problem = shape;
       problem.causal = causal;
       problem.random(5);

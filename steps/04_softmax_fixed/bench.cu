@@ -10,6 +10,17 @@ namespace {
 
 using namespace ladder;
 
+// bf16 for fp32, and back, where a cell that nobody wrote stays recognisable.
+constexpr int THREADS = 256;
+__global__ void __launch_bounds__(THREADS) to_bf16_kernel(const float* from, __nv_bfloat16* to, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
+  if (i < n) to[i] = __float2bfloat16(from[i]);
+}
+__global__ void __launch_bounds__(THREADS) from_bf16_kernel(const __nv_bfloat16* from, float* to, int64_t n) {
+  const int64_t i = int64_t{blockIdx.x} * THREADS + threadIdx.x;
+  if (i < n) to[i] = __bfloat16_as_ushort(from[i]) == 0xffff ? __uint_as_float(0xffffffffu) : __bfloat162float(from[i]);
+}
+
 struct Problem {
   int64_t rows, columns;
   Buffer<float> input, output, scratch;
@@ -41,6 +52,31 @@ void add(const std::string& name, int64_t rows, int64_t columns, Softmax softmax
   });
 }
 
+void add_bf16(int64_t rows, int64_t columns) {
+  bench::add("softmax_vectorized_bf16/columns:" + std::to_string(columns), [=] {
+    const auto p = std::make_shared<Problem>(rows, columns, 0);
+    const int64_t n = rows * columns;
+    const auto input = std::make_shared<Buffer<__nv_bfloat16>>("input", n);
+    const auto output = std::make_shared<Buffer<__nv_bfloat16>>("output", n);
+    const dim3 grid = grid_of("convert", cdiv(n, THREADS));
+    launch(to_bf16_kernel, grid, dim3(THREADS), 0, nullptr, p->input.data(), input->data(), n);
+    launch(from_bf16_kernel, grid, dim3(THREADS), 0, nullptr, input->data(), p->input.data(), n);
+    bench::Work of_fp32 = work(p, 4.0 * static_cast<double>(n), {});
+    of_fp32.run = [p, input, output] {
+      step04::softmax_vectorized(input->view(p->rows, p->columns), output->view(p->rows, p->columns));
+    };
+    of_fp32.wrong = [p, output, grid, n] {
+      // Half a unit in the last place of a bf16 is at most 2^-8 of it; the rest is what fp32 may be off.
+      launch(from_bf16_kernel, grid, dim3(THREADS), 0, nullptr, output->data(), p->output.data(), n);
+      return bench::wrong(p->output, p->columns, {.relative = 1.0 / 256 + 2e-6}, [p](int64_t first, int64_t count) {
+        return reference_softmax(bench::part(p->input, first, count), count / p->columns, p->columns);
+      });
+    };
+    of_fp32.problem = "softmax bf16 columns=" + std::to_string(p->columns);
+    return of_fp32;
+  });
+}
+
 void add_unfused(int64_t rows, int64_t columns) {
   bench::add("softmax_unfused/columns:" + std::to_string(columns), [=] {
     const auto p = std::make_shared<Problem>(rows, columns, step04::unfused_scratch(rows, columns));
@@ -62,6 +98,7 @@ int main(int argc, char** argv) {
     add("softmax", rows, columns, [](auto input, auto output) { step04::softmax(input, output); });
     add("softmax_vectorized", rows, columns,
         [](auto input, auto output) { step04::softmax_vectorized(input, output); });
+    add_bf16(rows, columns);
     if (columns == 1024 || columns == 2000 || columns == 8192) add_unfused(rows, columns);
   }
   return bench::run(argc, argv);

@@ -1,86 +1,116 @@
-// A variant of rung 04. One idea: four columns by one 16-byte access.
+// A variant of rung 04. One idea: a thread moves 16 bytes by one access, four columns of fp32 or eight of bf16.
 //
 // The rung asks for 4 bytes a thread at a time, and each thread of a 1024-column row for 16 in all. On an H200 that is
 // too little under way to keep the memory busy. Here a thread asks for 16 bytes at a time and for 32 or more in all,
-// before it looks at the first of them; and up to 16,384 columns a row has half the warps of the rung to meet at its
-// barriers. A row of up to 256 columns has only one, whose lanes meet by shuffles, and two such rows share a block.
+// before it looks at the first of them; and up to 16,384 columns a row has half the warps of the rung, or fewer, to
+// meet at its barriers. A narrow row has only one, whose lanes meet by shuffles, and two such rows share a block.
 //
 // With the memory busy, the division shows: some ten instructions for each element. So the row is divided once, into 1,
 // and multiplied. That rounds once more; the tolerance of the tests is the rung's all the same.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
+#include "common/kernel/access.cuh"
 #include "steps/04_softmax_fixed/softmax.cuh"
 
 namespace step04 {
 
-// Threads for a row. Whole warps; eight columns for each thread up to 512 threads, then more columns up to 32, which
-// fill half of the registers, then more threads. On an H200 twice the threads were slower at each width measured
+// Threads for a row. Whole warps; two whole accesses for each thread up to 512 threads, then more up to 32 columns,
+// which fill half of the registers, then more threads. On an H200 twice the threads were slower at each width measured
 // from 1000 to 16,384 columns.
-__host__ __device__ constexpr int vectorized_threads_for(int block_size) {
-  return block_size <= 256 ? 32 : block_size < 4096 ? block_size / 8 : block_size <= 16384 ? 512 : 1024;
+template <class T>
+constexpr int vectorized_threads_for(int block_size) {
+  return block_size <= 16384 ? std::clamp(block_size / (2 * ladder::WHOLE_ACCESS<T>), ladder::WARP_SIZE, 512) : 1024;
 }
 
 // Rows for a block. With one warp for a row no thread waits for another row's.
-__host__ __device__ constexpr int vectorized_rows_for(int block_size) { return block_size <= 256 ? 2 : 1; }
+__host__ __device__ constexpr int vectorized_rows_for(int threads) { return threads == ladder::WARP_SIZE ? 2 : 1; }
 
-template <int BLOCK_SIZE>
-__global__ void __launch_bounds__(vectorized_threads_for(BLOCK_SIZE) * vectorized_rows_for(BLOCK_SIZE))
-    softmax_vectorized_kernel(float* output,             // (n_rows, n_cols), each row 16-byte aligned
-                              const float* input,        // (n_rows, n_cols), likewise
+// COLUMNS of an access: a whole access, or 1 where rows do not start at multiples of 16 bytes.
+template <int BLOCK_SIZE, int THREADS, int COLUMNS, class T>
+__global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
+    softmax_vectorized_kernel(T* output,                 // (n_rows, n_cols), each row aligned to an access
+                              const T* input,            // (n_rows, n_cols), likewise
                               int64_t input_row_stride,  // in elements
                               int64_t output_row_stride, int64_t n_rows,
-                              int64_t n_cols) {  // a multiple of 4: the four columns of an access exist together
-  constexpr int THREADS = vectorized_threads_for(BLOCK_SIZE), ROWS = vectorized_rows_for(BLOCK_SIZE);
+                              int64_t n_cols) {  // a multiple of COLUMNS: the columns of an access exist together
+  constexpr int ROWS = vectorized_rows_for(THREADS);
   static_assert(ROWS == 1 || THREADS == ladder::WARP_SIZE, "block_reduce reduces a whole block, or a warp");
-  constexpr int ITEMS = static_cast<int>(ladder::cdiv(BLOCK_SIZE, THREADS * 4));  // accesses per thread
+  constexpr int ITEMS = static_cast<int>(ladder::cdiv(BLOCK_SIZE, THREADS * COLUMNS));  // accesses per thread
   const int thread = static_cast<int>(threadIdx.x) % THREADS;
   const int64_t row_idx = int64_t{blockIdx.x} * ROWS + threadIdx.x / THREADS;
   if (row_idx >= n_rows) return;  // a whole warp or none of it, and then there is no barrier
-  const float* row_start = input + row_idx * input_row_stride;
-  float* output_row_start = output + row_idx * output_row_stride;
+  const T* row_start = input + row_idx * input_row_stride;
+  T* output_row_start = output + row_idx * output_row_stride;
 
-  float4 row[ITEMS];
-  float row_max = -INFINITY;
+  float row[ITEMS][COLUMNS];
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
-    const int col_offsets = (item * THREADS + thread) * 4;
+    const int col_offsets = (item * THREADS + thread) * COLUMNS;
     const bool mask = col_offsets < n_cols;
-    row[item] = mask ? *reinterpret_cast<const float4*>(row_start + col_offsets)
-                     : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+    if (mask) {
+      ladder::load(row_start + col_offsets, row[item]);
+    } else {
+#pragma unroll
+      for (int column = 0; column < COLUMNS; ++column) row[item][column] = -INFINITY;
+    }
   }
+  float row_max = -INFINITY;
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item)
-    row_max = fmaxf(row_max, fmaxf(fmaxf(row[item].x, row[item].y), fmaxf(row[item].z, row[item].w)));
+#pragma unroll
+    for (int column = 0; column < COLUMNS; ++column) row_max = fmaxf(row_max, row[item][column]);
   row_max = ladder::block_reduce<THREADS>(row_max, ladder::Max{});  // every thread of the row holds it
 
   float denominator = 0.0f;
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
-    const float4 numerator = make_float4(expf(row[item].x - row_max), expf(row[item].y - row_max),
-                                         expf(row[item].z - row_max), expf(row[item].w - row_max));
-    row[item] = numerator;
-    denominator += (numerator.x + numerator.y) + (numerator.z + numerator.w);
+    float sum = 0.0f;  // of this access
+#pragma unroll
+    for (int column = 0; column < COLUMNS; ++column) {
+      const float numerator = expf(row[item][column] - row_max);
+      row[item][column] = numerator;
+      sum += numerator;
+    }
+    denominator += sum;
   }
   denominator = ladder::block_reduce<THREADS>(denominator, ladder::Sum{});  // every thread of the row holds it
 
   const float reciprocal = 1.0f / denominator;  // the denominator lies between 1 and 32768, or is NaN
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
-    const int col_offsets = (item * THREADS + thread) * 4;
+    const int col_offsets = (item * THREADS + thread) * COLUMNS;
     const bool mask = col_offsets < n_cols;
-    if (mask)
-      *reinterpret_cast<float4*>(output_row_start + col_offsets) = make_float4(
-          row[item].x * reciprocal, row[item].y * reciprocal, row[item].z * reciprocal, row[item].w * reciprocal);
+#pragma unroll
+    for (int column = 0; column < COLUMNS; ++column) row[item][column] *= reciprocal;
+    if (mask) ladder::store(output_row_start + col_offsets, row[item]);
   }
 }
 
 // True when each row starts at a multiple of 16 bytes.
 template <class T>
 bool rows_are_aligned(const ladder::Matrix<T>& view) {
-  const bool first = reinterpret_cast<std::uintptr_t>(view.data) % 16 == 0;
-  return first && (view.sizes[0] == 1 || view.strides[0] % 4 == 0);
+  const bool first = reinterpret_cast<std::uintptr_t>(view.data) % ladder::ACCESS_BYTES == 0;
+  return first && (view.sizes[0] == 1 || view.strides[0] % ladder::WHOLE_ACCESS<T> == 0);
+}
+
+template <int COLUMNS, class T>
+void launch_vectorized(ladder::Matrix<const T> input, ladder::Matrix<T> output, cudaStream_t stream) {
+  const int64_t n_rows = input.sizes[0], n_cols = input.sizes[1];
+  ladder::dispatch_block_size<MAX_BLOCK_SIZE>(
+      "softmax_vectorized", ladder::next_power_of_2(n_cols), [&](auto block_size) {
+        constexpr int THREADS = vectorized_threads_for<T>(block_size()), ROWS = vectorized_rows_for(THREADS);
+        ladder::launch(softmax_vectorized_kernel<block_size(), THREADS, COLUMNS, T>,
+                       ladder::grid_of("softmax_vectorized", ladder::cdiv(n_rows, ROWS)), dim3(THREADS * ROWS), 0,
+                       stream, output.data, input.data, input.strides[0], output.strides[0], n_rows, n_cols);
+      });
+}
+
+template <class T>
+bool takes_whole_accesses(const ladder::Matrix<const T>& input, const ladder::Matrix<T>& output) {
+  return input.sizes[1] % ladder::WHOLE_ACCESS<T> == 0 && rows_are_aligned(input) && rows_are_aligned(output);
 }
 
 /// The contract of softmax; the results may differ by rounding, since the sum is formed in another order. Where rows
@@ -89,16 +119,23 @@ inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix
                                cudaStream_t stream = nullptr) {
   require_softmax("softmax_vectorized", input, output);
   if (input.empty()) return;
-  const int64_t n_rows = input.sizes[0], n_cols = input.sizes[1];
-  ladder::require_range("softmax_vectorized", "n_cols", n_cols, 0, MAX_BLOCK_SIZE);
-  if (n_cols % 4 != 0 || !rows_are_aligned(input) || !rows_are_aligned(output)) return softmax(input, output, stream);
-  ladder::dispatch_block_size<MAX_BLOCK_SIZE>(
-      "softmax_vectorized", ladder::next_power_of_2(n_cols), [&](auto block_size) {
-        constexpr int THREADS = vectorized_threads_for(block_size()), ROWS = vectorized_rows_for(block_size());
-        ladder::launch(softmax_vectorized_kernel<block_size()>,
-                       ladder::grid_of("softmax_vectorized", ladder::cdiv(n_rows, ROWS)), dim3(THREADS * ROWS), 0,
-                       stream, output.data, input.data, input.strides[0], output.strides[0], n_rows, n_cols);
-      });
+  ladder::require_range("softmax_vectorized", "n_cols", input.sizes[1], 0, MAX_BLOCK_SIZE);
+  if (!takes_whole_accesses(input, output)) return softmax(input, output, stream);
+  launch_vectorized<ladder::WHOLE_ACCESS<float>>(input, output, stream);
+}
+
+/// The same for bf16: read as bf16, computed in fp32 throughout, each result rounded once to bf16. Where rows start off
+/// 16-byte alignment, or their width is no multiple of 8, it moves one column by an access.
+/// Moves 4 n_rows n_cols bytes: 2 read and 2 written for each element.
+inline void softmax_vectorized(ladder::Matrix<const __nv_bfloat16> input, ladder::Matrix<__nv_bfloat16> output,
+                               cudaStream_t stream = nullptr) {
+  require_softmax("softmax_vectorized", input, output);
+  if (input.empty()) return;
+  ladder::require_range("softmax_vectorized", "n_cols", input.sizes[1], 0, MAX_BLOCK_SIZE);
+  if (takes_whole_accesses(input, output))
+    launch_vectorized<ladder::WHOLE_ACCESS<__nv_bfloat16>>(input, output, stream);
+  else
+    launch_vectorized<1>(input, output, stream);
 }
 
 }  // namespace step04

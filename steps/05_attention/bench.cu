@@ -4,7 +4,7 @@
 #include "common/harness/bench.hpp"
 #include "common/harness/reference.hpp"
 #include "steps/05_attention/attention.cuh"
-#include "steps/05_attention/four_queries.cuh"
+#include "steps/05_attention/register_tiles.cuh"
 
 namespace {
 
@@ -51,9 +51,9 @@ int main(int argc, char** argv) {
     return work(heads, q_len, step05::most_keys(head_dim, on_chip()), head_dim,
                 [](auto q, auto k, auto v, auto out) { step05::attention(q, k, v, out); });
   });
-  bench::add("attention_four_queries", [=] {
-    return work(heads, q_len, step05::four_queries_most_keys(head_dim, on_chip()), head_dim,
-                [](auto q, auto k, auto v, auto out) { step05::attention_four_queries(q, k, v, out); });
+  bench::add("attention_register_tiles", [=] {
+    return work(heads, q_len, step05::register_tiles_most_keys(head_dim, on_chip()), head_dim,
+                [](auto q, auto k, auto v, auto out) { step05::attention_register_tiles(q, k, v, out); });
   });
   return bench::run(argc, argv);
 }
