@@ -64,7 +64,7 @@ struct Tensor {
 Wide span_of(const Tensor& tensor) {
   Wide span = 1;
   for (std::size_t axis = 0; axis < tensor.sizes.size(); ++axis)
-    span += Wide{tensor.sizes[axis] - 1} * tensor.strides[axis];
+    span += (Wide{tensor.sizes[axis]} - 1) * tensor.strides[axis];
   return span;
 }
 
@@ -130,7 +130,7 @@ struct Oracle {
     for (std::size_t a = 0; a < t.sizes.size(); ++a) {
       Wide reach = 1;
       for (std::size_t b = 0; b < t.sizes.size(); ++b)
-        if (b != a && t.strides[b] <= t.strides[a]) reach += Wide{t.sizes[b] - 1} * t.strides[b];
+        if (b != a && t.strides[b] <= t.strides[a]) reach += (Wide{t.sizes[b]} - 1) * t.strides[b];
       if (t.sizes[a] > 1 && t.strides[a] < reach) refuse_for("exception: interlocking axes", t.name + ".strides");
     }
   }
@@ -496,7 +496,7 @@ TEST_CASE("hostile views: softmax_unfused and its scratch memory") {
         call.oracle.view(scratch);
         call.oracle.contiguous_last_axis(scratch);
         if (!input.has(0) && !call.oracle.illegal.contains("input")) {
-          const Wide least = 2 * Wide{input.sizes[0]} * input.sizes[1] + 2 * input.sizes[0];
+          const Wide least = 2 * Wide{input.sizes[0]} * input.sizes[1] + 2 * Wide{input.sizes[0]};
           if (scratch.sizes[0] < least) call.oracle.refuse_for("scratch too small", "scratch.sizes[0]");
           call.oracle.apart(scratch, input, false);
           call.oracle.apart(scratch, output, false);
@@ -554,7 +554,7 @@ TEST_CASE("hostile views: attention") {
         oracle.distinct(out);
         for (const Tensor* input : {&q, &k, &v}) oracle.apart(out, *input, false);
         // On chip: K with rows of an odd length, V, and for each of 8 warps a query and its scores.
-        const Wide floats = Wide{k.sizes[2]} * ((q.sizes[3] | 1) + q.sizes[3] + 8) + 8 * Wide{q.sizes[3]};
+        const Wide floats = Wide{k.sizes[2]} * (Wide{q.sizes[3] | 1} + q.sizes[3] + 8) + 8 * Wide{q.sizes[3]};
         if (!q.has(0) && floats * 4 > static_cast<Wide>(shared_memory_limit()))
           oracle.refuse_for("more keys than fit on chip", "shared memory for K and V");
         const bool causal = *rc::gen::arbitrary<bool>();

@@ -73,6 +73,16 @@ void require_unit_last_stride(const char* function, const std::string& name, con
     refuse(function, name + ".strides[" + std::to_string(RANK - 1) + "]", std::to_string(view.strides[RANK - 1]), "1");
 }
 
+/// Refuses a matrix that require_view refuses, whose rows are not contiguous, or whose rows share cells.
+template <class T>
+void require_rows(const char* function, const std::string& name, const View<T, 2>& view) {
+  require_view(function, name, view);
+  require_unit_last_stride(function, name, view);
+  if (view.sizes[0] > 1 && view.strides[0] < view.sizes[1])
+    refuse(function, name + ".strides[0]", std::to_string(view.strides[0]),
+           "at least " + std::to_string(view.sizes[1]) + ", the number of columns");
+}
+
 /// Refuses an output in which two elements share a cell, as with a stride of 0 or rows that overlap: each cell must
 /// have one owner. Judged axis by axis from the narrowest stride to the widest: each must step over all that the
 /// narrower ones span.

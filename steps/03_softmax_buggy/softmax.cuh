@@ -66,18 +66,10 @@ __global__ void __launch_bounds__(threads_for(BLOCK_SIZE)) softmax_kernel(float*
 }
 
 // What a launcher of this rung asks of its arguments.
-inline void require_rows(const char* function, const char* name, const ladder::Matrix<const float>& view) {
-  using namespace ladder;
-  require_view(function, name, view);
-  require_unit_last_stride(function, name, view);
-  if (view.sizes[0] > 1 && view.strides[0] < view.sizes[1])  // rows would share cells
-    refuse(function, std::string(name) + ".strides[0]", std::to_string(view.strides[0]),
-           "at least " + std::to_string(view.sizes[1]) + ", the number of columns");
-}
 inline void require_softmax(const char* function, const ladder::Matrix<const float>& input,
                             const ladder::Matrix<float>& output) {
-  require_rows(function, "input", input);
-  require_rows(function, "output", output);
+  ladder::require_rows(function, "input", input);
+  ladder::require_rows(function, "output", output);
   ladder::require_same_sizes(function, "output", output, "input", input);
   ladder::require_no_partial_overlap(function, "output", output, "input", input);
 }

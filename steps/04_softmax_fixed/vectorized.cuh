@@ -89,6 +89,16 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
   }
 }
 
+template <class T>
+void require_vectorized(const ladder::Matrix<const T>& input, const ladder::Matrix<T>& output) {
+  constexpr const char* FUNCTION = "softmax_vectorized";
+  ladder::require_rows(FUNCTION, "input", input);
+  ladder::require_rows(FUNCTION, "output", output);
+  ladder::require_same_sizes(FUNCTION, "output", output, "input", input);
+  ladder::require_no_partial_overlap(FUNCTION, "output", output, "input", input);
+  if (!input.empty()) ladder::require_range(FUNCTION, "n_cols", input.sizes[1], 1, MAX_BLOCK_SIZE);
+}
+
 // True when each row starts at a multiple of 16 bytes.
 template <class T>
 bool rows_are_aligned(const ladder::Matrix<T>& view) {
@@ -117,9 +127,8 @@ bool takes_whole_accesses(const ladder::Matrix<const T>& input, const ladder::Ma
 /// start off 16-byte alignment, or their width is no multiple of 4, it leaves them to softmax.
 inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix<float> output,
                                cudaStream_t stream = nullptr) {
-  require_softmax("softmax_vectorized", input, output);
+  require_vectorized(input, output);
   if (input.empty()) return;
-  ladder::require_range("softmax_vectorized", "n_cols", input.sizes[1], 0, MAX_BLOCK_SIZE);
   if (!takes_whole_accesses(input, output)) return softmax(input, output, stream);
   launch_vectorized<ladder::WHOLE_ACCESS<float>>(input, output, stream);
 }
@@ -129,9 +138,8 @@ inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix
 /// Moves 4 n_rows n_cols bytes: 2 read and 2 written for each element.
 inline void softmax_vectorized(ladder::Matrix<const __nv_bfloat16> input, ladder::Matrix<__nv_bfloat16> output,
                                cudaStream_t stream = nullptr) {
-  require_softmax("softmax_vectorized", input, output);
+  require_vectorized(input, output);
   if (input.empty()) return;
-  ladder::require_range("softmax_vectorized", "n_cols", input.sizes[1], 0, MAX_BLOCK_SIZE);
   if (takes_whole_accesses(input, output))
     launch_vectorized<ladder::WHOLE_ACCESS<__nv_bfloat16>>(input, output, stream);
   else
