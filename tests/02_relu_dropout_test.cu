@@ -337,9 +337,13 @@ TEST_CASE("one trip moves 8 bytes an element, two trips 16") {
       const Launches launches = count_launches([&] { variant.launch(x.view(n), out.view(n), 0.5f, 0, 0, nullptr); });
       CHECK(launches.kernels == exactly(variant.kernels));
       if (!device_checks()) continue;  // a GPU counts no bytes
-      CHECK(launches.bytes() == exactly(variant.bytes_per_element * n));
-      CHECK(launches.traffic[0].bytes_read == exactly(4 * n));
       CHECK(launches.traffic[1].bytes_written == exactly(4 * n * variant.kernels));
+      // Of an element that is dropped a compiler may leave out the read. clang does where it moves one at a time: at
+      // the end of four_per_call and in_flight.
+      const int64_t one_at_a_time = variant.word == by_hand::word_of_four ? n % 4 : 0;
+      const int64_t not_read = variant.bytes_per_element * n - launches.bytes();
+      CHECK(not_read >= exactly(0));
+      CHECK(not_read <= 4 * one_at_a_time);
     }
   }
 }

@@ -74,6 +74,6 @@ TEST_CASE("register tiles: scores far from 0 in both directions") {
 TEST_CASE("register tiles: refusals name this launcher") {
   const Buffer<float> memory("memory", 100);
   CHECK_REFUSED(step05::attention_register_tiles(memory.view(1, 1, 2, 4), memory.view(1, 2, 2, 4),
-                                               memory.view(1, 2, 2, 4), memory.view(1, 1, 2, 4)),
+                                                 memory.view(1, 2, 2, 4), memory.view(1, 1, 2, 4)),
                 "attention_register_tiles: k.sizes[1] is 2, must be 1, as of q");
 }

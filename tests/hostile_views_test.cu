@@ -27,6 +27,7 @@
 #include "steps/04_softmax_fixed/unfused.cuh"
 #include "steps/04_softmax_fixed/vectorized.cuh"
 #include "steps/05_attention/attention.cuh"
+#include "steps/05_attention/register_tiles.cuh"
 #include "tests/02_philox_by_hand.hpp"
 #include "tests/expect.hpp"
 
@@ -475,7 +476,11 @@ TEST_CASE("hostile views: both softmaxes, the vectorized one, and the naive one"
   run(
       "softmax", [](const Tensor& in, const Tensor& out) { step04::softmax(in, out); }, 32768);
   run(
-      "softmax_vectorized", [](const Tensor& in, const Tensor& out) { step04::softmax_vectorized(in, out); }, 32768);
+      "softmax_vectorized",
+      [](const Tensor& in, const Tensor& out) {
+        step04::softmax_vectorized(Matrix<const float>(in), Matrix<float>(out));
+      },
+      32768);
   run(
       "softmax_naive", [](const Tensor& in, const Tensor& out) { step04::softmax_naive(in, out); }, 0);
 }
@@ -512,61 +517,65 @@ TEST_CASE("hostile views: softmax_unfused and its scratch memory") {
       with(ANY_VIEW, {"rows share cells", "exception: interleaved", "scratch too small"}));
 }
 
-TEST_CASE("hostile views: attention") {
-  check_launcher(
-      "attention",
-      [&](const Arena& arena) {
-        const int64_t batch = one_of(1, 1, 2), k_len = one_of(0, 1, 2, 4, 7);
-        int64_t heads = one_of(0, 1, 2, 2, 2, 3), q_len = one_of(0, 1, 2, 3, 4, 5),
-                head_dim = one_of(1, 1, 2, 3, 5, 8, 8);
-        const bool interlocking = one_in(20);
-        if (interlocking) heads = 2, q_len = 3, head_dim = 1;
-        const std::vector<int64_t> queries{batch, heads, q_len, head_dim}, keys{batch, heads, k_len, head_dim};
-        Call call{{{"q", nullptr, queries}, {"k", nullptr, keys}, {"v", nullptr, keys}, {"out", nullptr, queries}}};
-        arena.lay_out(call.tensors);
-        if (one_in(6))  // one head of K and V for all, or one key
-          for (std::size_t which : {1, 2}) call.tensors[which].strides[static_cast<std::size_t>(between(0, 2))] = 0;
-        if (one_in(12)) {  // more keys than shared memory takes: a row stride of 0 makes few cells of them
-          const int64_t many = one_of(10'000, 30'000, int64_t{1} << 32, LARGEST);
-          for (std::size_t which : {1, 2}) {
-            call.tensors[which].sizes[2] = many;
-            call.tensors[which].strides[2] = 0;
+TEST_CASE("hostile views: attention, and its variant with sums in registers") {
+  const auto run = [](const char* name, auto attention) {
+    check_launcher(
+        name,
+        [&](const Arena& arena) {
+          const int64_t batch = one_of(1, 1, 2), k_len = one_of(0, 1, 2, 4, 7);
+          int64_t heads = one_of(0, 1, 2, 2, 2, 3), q_len = one_of(0, 1, 2, 3, 4, 5),
+                  head_dim = one_of(1, 1, 2, 3, 5, 8, 8);
+          const bool interlocking = one_in(20);
+          if (interlocking) heads = 2, q_len = 3, head_dim = 1;
+          const std::vector<int64_t> queries{batch, heads, q_len, head_dim}, keys{batch, heads, k_len, head_dim};
+          Call call{{{"q", nullptr, queries}, {"k", nullptr, keys}, {"v", nullptr, keys}, {"out", nullptr, queries}}};
+          arena.lay_out(call.tensors);
+          if (one_in(6))  // one head of K and V for all, or one key
+            for (std::size_t which : {1, 2}) call.tensors[which].strides[static_cast<std::size_t>(between(0, 2))] = 0;
+          if (one_in(12)) {  // more keys than shared memory takes: a row stride of 0 makes few cells of them
+            const int64_t many = one_of(10'000, 30'000, int64_t{1} << 32, LARGEST);
+            for (std::size_t which : {1, 2}) {
+              call.tensors[which].sizes[2] = many;
+              call.tensors[which].strides[2] = 0;
+            }
           }
-        }
-        if (interlocking) {  // rows 0, 2, 4 of one head, 3, 5, 7 of the next
-          call.tensors[3].strides = {8, 3, 2, 1};
-          call.tensors[3].extent = arena.room(call.tensors[3]);
-        }
-        if (one_in(10)) --call.tensors[3].strides[static_cast<std::size_t>(between(0, 2))];  // by one cell too near
-        if (one_in(15))  // a head dimension that the contract does not know
-          for (Tensor& t : call.tensors) t = {t.name, t.data, {1, 1, 1, 257}, {257, 257, 257, 1}, arena.room(t)};
-        spoil_some(arena, call.tensors);
-        const Tensor &q = call.tensors[0], &k = call.tensors[1], &v = call.tensors[2], &out = call.tensors[3];
-        Oracle& oracle = call.oracle;
-        for (const Tensor& t : call.tensors) {
-          oracle.view(t);
-          oracle.contiguous_last_axis(t);
-        }
-        if (q.sizes[3] < 1 || q.sizes[3] > 256) oracle.refuse_for("head_dim outside 1 to 256", "q.sizes[3]");
-        oracle.equal_sizes(k, q, {0, 1, 3});
-        oracle.equal_sizes(v, k, {0, 1, 2, 3});
-        oracle.equal_sizes(out, q, {0, 1, 2, 3});
-        oracle.distinct(out);
-        for (const Tensor* input : {&q, &k, &v}) oracle.apart(out, *input, false);
-        // On chip: K with rows of an odd length, V, and for each of 8 warps a query and its scores.
-        const Wide floats = Wide{k.sizes[2]} * (Wide{q.sizes[3] | 1} + q.sizes[3] + 8) + 8 * Wide{q.sizes[3]};
-        if (!q.has(0) && floats * 4 > static_cast<Wide>(shared_memory_limit()))
-          oracle.refuse_for("more keys than fit on chip", "shared memory for K and V");
-        const bool causal = *rc::gen::arbitrary<bool>();
-        call.launch = [=] { step05::attention(q, k, v, out, causal); };
-        call.expected = [=, &arena] {
-          return reference_attention(values_of(arena, q), values_of(arena, k), values_of(arena, v), q.sizes[0],
-                                     q.sizes[1], q.sizes[2], k.sizes[2], q.sizes[3],
-                                     1 / std::sqrt(static_cast<double>(q.sizes[3])), causal);
-        };
-        call.tolerance = {2e-6, 1e-5};
-        return call;
-      },
-      with(ANY_VIEW, {"head_dim outside 1 to 256", "elements share cells", "exception: interlocking axes",
-                      "exception: interleaved", "more keys than fit on chip"}));
+          if (interlocking) {  // rows 0, 2, 4 of one head, 3, 5, 7 of the next
+            call.tensors[3].strides = {8, 3, 2, 1};
+            call.tensors[3].extent = arena.room(call.tensors[3]);
+          }
+          if (one_in(10)) --call.tensors[3].strides[static_cast<std::size_t>(between(0, 2))];  // by one cell too near
+          if (one_in(15))  // a head dimension that the contract does not know
+            for (Tensor& t : call.tensors) t = {t.name, t.data, {1, 1, 1, 257}, {257, 257, 257, 1}, arena.room(t)};
+          spoil_some(arena, call.tensors);
+          const Tensor &q = call.tensors[0], &k = call.tensors[1], &v = call.tensors[2], &out = call.tensors[3];
+          Oracle& oracle = call.oracle;
+          for (const Tensor& t : call.tensors) {
+            oracle.view(t);
+            oracle.contiguous_last_axis(t);
+          }
+          if (q.sizes[3] < 1 || q.sizes[3] > 256) oracle.refuse_for("head_dim outside 1 to 256", "q.sizes[3]");
+          oracle.equal_sizes(k, q, {0, 1, 3});
+          oracle.equal_sizes(v, k, {0, 1, 2, 3});
+          oracle.equal_sizes(out, q, {0, 1, 2, 3});
+          oracle.distinct(out);
+          for (const Tensor* input : {&q, &k, &v}) oracle.apart(out, *input, false);
+          // On chip: K with rows of an odd length, V, and for each of 8 warps a query and its scores.
+          const Wide floats = Wide{k.sizes[2]} * (Wide{q.sizes[3] | 1} + q.sizes[3] + 8) + 8 * Wide{q.sizes[3]};
+          if (!q.has(0) && floats * 4 > static_cast<Wide>(shared_memory_limit()))
+            oracle.refuse_for("more keys than fit on chip", "shared memory for K and V");
+          const bool causal = *rc::gen::arbitrary<bool>();
+          call.launch = [=] { attention(q, k, v, out, causal, std::nullopt, nullptr); };
+          call.expected = [=, &arena] {
+            return reference_attention(values_of(arena, q), values_of(arena, k), values_of(arena, v), q.sizes[0],
+                                       q.sizes[1], q.sizes[2], k.sizes[2], q.sizes[3],
+                                       1 / std::sqrt(static_cast<double>(q.sizes[3])), causal);
+          };
+          call.tolerance = {2e-6, 1e-5};
+          return call;
+        },
+        with(ANY_VIEW, {"head_dim outside 1 to 256", "elements share cells", "exception: interlocking axes",
+                        "exception: interleaved", "more keys than fit on chip"}));
+  };
+  run("attention", step05::attention);
+  run("attention_register_tiles", step05::attention_register_tiles);
 }

@@ -2,12 +2,7 @@
 // memory.
 #pragma once
 
-#ifdef __CUDACC__
-#include <cuda_bf16.h>
-#else
-#include "common/cpu_device/bfloat16.hpp"
-#endif
-
+#include "common/kernel/bfloat16.cuh"
 #include "common/kernel/gpu.cuh"
 
 namespace ladder {

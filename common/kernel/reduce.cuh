@@ -19,24 +19,27 @@ struct Sum {
   __device__ static float identity() { return 0.0f; }
 };
 
-/// Reduces the values of the 32 lanes of a warp. Every lane holds the result, to the same bit: at each distance, the
-/// two lanes of a pair combine the same two values, and both operations commute. All 32 lanes must call it.
-template <class Operation>
+/// Reduces the values of the 32 lanes of a warp, or of each LANES neighbours among them, a power of two. Every lane
+/// holds its result, to the same bit: at each distance, the two lanes of a pair combine the same two values, and both
+/// operations commute. All 32 lanes must call it.
+template <int LANES = WARP_SIZE, class Operation>
 __device__ float warp_reduce(float value, Operation operation) {
 #pragma unroll
-  for (int distance = WARP_SIZE / 2; distance > 0; distance /= 2)
+  for (int distance = LANES / 2; distance > 0; distance /= 2)
     value = operation(value, __shfl_xor_sync(FULL_WARP, value, distance));
   return value;
 }
 
 /// Reduces the values of all threads of a one-dimensional block of THREADS threads, a multiple of 32. Every thread
 /// holds the result, to the same bit. All threads must call it, any number of times. Costs two barriers and (THREADS /
-/// 32) * 4 bytes of shared memory.
+/// 32) * 4 bytes of shared memory. With THREADS up to 32 it costs neither, and reduces each THREADS neighbours of a
+/// block of any number of warps.
 template <int THREADS, class Operation>
 __device__ float block_reduce(float value, Operation operation) {
-  static_assert(THREADS % WARP_SIZE == 0 && THREADS <= 1024, "block_reduce needs whole warps");
+  static_assert(THREADS <= WARP_SIZE ? WARP_SIZE % THREADS == 0 : THREADS % WARP_SIZE == 0 && THREADS <= 1024,
+                "block_reduce needs whole warps, or an equal part of one");
   constexpr int WARPS = THREADS / WARP_SIZE;
-  value = warp_reduce(value, operation);
+  value = warp_reduce < THREADS < WARP_SIZE ? THREADS : WARP_SIZE > (value, operation);
   if constexpr (WARPS > 1) {
     __shared__ float partial[WARPS];
     const int lane = threadIdx.x % WARP_SIZE;

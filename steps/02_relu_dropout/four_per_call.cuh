@@ -24,7 +24,7 @@ __device__ inline void relu_dropout_one_by_one(const float* x,  // (n_elements)
                                                int64_t offsets, int64_t n_elements, uint4 words, float p) {
   const auto one = [&](int64_t i, uint32_t word) {
     const bool mask = i >= 0 && i < n_elements;
-    if (mask) out[i] = dropout(relu(x[i]), uniform_from(word), p);
+    if (mask) out[i] = relu(dropout(x[i], uniform_from(word), p));
   };
   one(offsets, words.x);
   one(offsets + 1, words.y);

@@ -3,10 +3,11 @@
 // The rung asks for 4 bytes a thread at a time, and each thread of a 1024-column row for 16 in all. On an H200 that is
 // too little under way to keep the memory busy. Here a thread asks for 16 bytes at a time and for 32 or more in all,
 // before it looks at the first of them; and up to 16,384 columns a row has half the warps of the rung, or fewer, to
-// meet at its barriers. A narrow row has only one, whose lanes meet by shuffles, and two such rows share a block.
+// meet at its barriers. Narrow rows have none: several share a warp or a block, and their threads meet by shuffles.
 //
-// With the memory busy, the division shows: some ten instructions for each element. So the row is divided once, into 1,
-// and multiplied. That rounds once more; the tolerance of the tests is the rung's all the same.
+// With the memory busy, arithmetic shows: a division is some ten instructions for each element. So the row is divided
+// once, into 1, and multiplied. That rounds once more; the tolerance of the tests is the rung's all the same. In bf16 a
+// row has half the bytes and leaves half the time, and the exponential shows too.
 #pragma once
 
 #include <algorithm>
@@ -17,16 +18,29 @@
 
 namespace step04 {
 
-// Threads for a row. Whole warps; two whole accesses for each thread up to 512 threads, then more up to 32 columns,
-// which fill half of the registers, then more threads. On an H200 twice the threads were slower at each width measured
-// from 1000 to 16,384 columns.
+// Threads for a row, chosen by measurement on an H200. fp32: eight columns for each thread up to 512 threads, then more
+// columns up to 32, which fill half of the registers, then more threads.
 template <class T>
 constexpr int vectorized_threads_for(int block_size) {
-  return block_size <= 16384 ? std::clamp(block_size / (2 * ladder::WHOLE_ACCESS<T>), ladder::WARP_SIZE, 512) : 1024;
+  return block_size <= 16384 ? std::clamp(block_size / 8, 32, 512) : 1024;
+}
+// bf16: sixteen columns, above 1024 thirty-two.
+template <>
+constexpr int vectorized_threads_for<__nv_bfloat16>(int block_size) {
+  return std::clamp(block_size / (block_size <= 1024 ? 16 : 32), 16, 1024);
 }
 
-// Rows for a block. With one warp for a row no thread waits for another row's.
-__host__ __device__ constexpr int vectorized_rows_for(int threads) { return threads == ladder::WARP_SIZE ? 2 : 1; }
+// Rows for a block. Where a row has a warp or less, its threads meet by shuffles, and no row waits for another.
+__host__ __device__ constexpr int vectorized_rows_for(int threads) {
+  return threads <= ladder::WARP_SIZE ? 64 / threads : 1;
+}
+
+// bf16 rounds the result to 4e-3. There __expf is exact enough, and a few instructions where expf is eight; at
+// x - max = -16 it may be 20 units in the last place off, 2.4e-6.
+template <class T>
+__device__ float exp_for(float x) {
+  return sizeof(T) == sizeof(float) ? expf(x) : __expf(x);
+}
 
 // COLUMNS of an access: a whole access, or 1 where rows do not start at multiples of 16 bytes.
 template <int BLOCK_SIZE, int THREADS, int COLUMNS, class T>
@@ -37,11 +51,11 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
                               int64_t output_row_stride, int64_t n_rows,
                               int64_t n_cols) {  // a multiple of COLUMNS: the columns of an access exist together
   constexpr int ROWS = vectorized_rows_for(THREADS);
-  static_assert(ROWS == 1 || THREADS == ladder::WARP_SIZE, "block_reduce reduces a whole block, or a warp");
   constexpr int ITEMS = static_cast<int>(ladder::cdiv(BLOCK_SIZE, THREADS * COLUMNS));  // accesses per thread
   const int thread = static_cast<int>(threadIdx.x) % THREADS;
   const int64_t row_idx = int64_t{blockIdx.x} * ROWS + threadIdx.x / THREADS;
-  if (row_idx >= n_rows) return;  // a whole warp or none of it, and then there is no barrier
+  const bool exists = ROWS == 1 || row_idx < n_rows;  // threads without a row stay: the shuffles need whole warps
+  const int64_t columns = exists ? n_cols : 0;
   const T* row_start = input + row_idx * input_row_stride;
   T* output_row_start = output + row_idx * output_row_stride;
 
@@ -49,7 +63,7 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
     const int col_offsets = (item * THREADS + thread) * COLUMNS;
-    const bool mask = col_offsets < n_cols;
+    const bool mask = col_offsets < columns;
     if (mask) {
       ladder::load(row_start + col_offsets, row[item]);
     } else {
@@ -70,7 +84,7 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
     float sum = 0.0f;  // of this access
 #pragma unroll
     for (int column = 0; column < COLUMNS; ++column) {
-      const float numerator = expf(row[item][column] - row_max);
+      const float numerator = exp_for<T>(row[item][column] - row_max);
       row[item][column] = numerator;
       sum += numerator;
     }
@@ -82,7 +96,7 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
 #pragma unroll
   for (int item = 0; item < ITEMS; ++item) {
     const int col_offsets = (item * THREADS + thread) * COLUMNS;
-    const bool mask = col_offsets < n_cols;
+    const bool mask = col_offsets < columns;
 #pragma unroll
     for (int column = 0; column < COLUMNS; ++column) row[item][column] *= reciprocal;
     if (mask) ladder::store(output_row_start + col_offsets, row[item]);

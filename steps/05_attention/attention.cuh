@@ -55,11 +55,13 @@ __global__ void __launch_bounds__(THREADS)
   float* const S = V + (k_len + WARPS) * head_dim + warp * k_len;  // (k_len), the scores of this warp's query
   float* const P = S;                                              // (k_len), in the place of S, cell by cell
 
-  for (int j = warp; j < k_len; j += WARPS)
-    for (int d = lane; d < head_dim; d += WARP_SIZE) {
+  for (int d = lane; d < head_dim; d += WARP_SIZE) {
+#pragma unroll 8  // so that each thread has sixteen loads under way before it waits for the first
+    for (int j = warp; j < k_len; j += WARPS) {
       K[j * k_stride + d] = k[k_strides.row_start(batch, head, j) + d];
       V[j * head_dim + d] = v[v_strides.row_start(batch, head, j) + d];
     }
+  }
   __syncthreads();  // K and V are complete; from here on they are only read
 
   const int64_t block_end = min(block_start + BLOCK_Q, q_len);

@@ -53,11 +53,13 @@ __global__ void __launch_bounds__(THREADS)
   float* const max_of_warp = S + k_len * TILE_Q;     // (WARPS, TILE_Q)
   float* const sum_of_warp = max_of_warp + THREADS;  // (WARPS, TILE_Q)
 
-  for (int j = warp; j < k_len; j += WARPS)
-    for (int d = lane; d < row; d += WARP_SIZE) {
+  for (int d = lane; d < row; d += WARP_SIZE) {
+#pragma unroll 8  // so that sixteen loads are under way, not two: their way here is as long as the arithmetic below
+    for (int j = warp; j < k_len; j += WARPS) {
       K[j * k_stride + d] = d < head_dim ? k[k_strides.row_start(batch, head, j) + d] : 0.0f;
       V[j * row + d] = d < head_dim ? v[v_strides.row_start(batch, head, j) + d] : 0.0f;
     }
+  }
 
   const int64_t block_end = min(block_start + BLOCK_Q, q_len);
   for (int64_t tile_start = block_start; tile_start < block_end; tile_start += TILE_Q) {
@@ -67,10 +69,12 @@ __global__ void __launch_bounds__(THREADS)
       return static_cast<int>(max(min(seen, int64_t{k_len}), int64_t{0}));
     };
 
-    for (int query = warp; query < TILE_Q; query += WARPS) {
-      const int64_t i = min(tile_start + query, q_len - 1);  // past the last query, that one again: not stored
-      for (int d = lane; d < row; d += WARP_SIZE)
+    for (int d = lane; d < row; d += WARP_SIZE) {
+#pragma unroll
+      for (int query = warp; query < TILE_Q; query += WARPS) {
+        const int64_t i = min(tile_start + query, q_len - 1);  // past the last query, that one again: not stored
         Q[d * Q_STRIDE + query] = d < head_dim ? q[q_strides.row_start(batch, head, i) + d] : 0.0f;
+      }
     }
     __syncthreads();  // Q is complete, and so are K and V; all have left the P of the previous tile
 
@@ -85,6 +89,7 @@ __global__ void __launch_bounds__(THREADS)
         K_row[n] = K + min(key(n), k_len - 1) * k_stride;  // past the last key, that one again: not stored
         dot[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       }
+#pragma unroll 2  // so that fetches of the next four columns are under way
       for (int d = 0; d < row; d += 4) {
         const float4 q0 = four_at(Q + d * Q_STRIDE + own_queries), q1 = four_at(Q + (d + 1) * Q_STRIDE + own_queries);
         const float4 q2 = four_at(Q + (d + 2) * Q_STRIDE + own_queries);
@@ -137,6 +142,7 @@ __global__ void __launch_bounds__(THREADS)
             o[n][1] += weight[n] * v_j.y;
           }
       };
+#pragma unroll 8
       for (int j = 0; j < seen_by_all; ++j) add_key(j, [](int) { return true; });
       for (int j = seen_by_all; j < seen_by_some; ++j) add_key(j, [&](int n) { return j < visible(4 * warp + n); });
 #pragma unroll
@@ -176,6 +182,7 @@ inline void attention_register_tiles(ladder::Heads<const float> q, ladder::Heads
   const auto [batches, heads, q_len, head_dim] = q.sizes;
   const int64_t k_len = k.sizes[2];
   if (q.empty()) return;
+  require_on_chip(FUNCTION, k_len, head_dim);
   if (k_len > register_tiles_most_keys(head_dim, static_cast<int64_t>(shared_memory_limit())))
     return attention(q, k, v, out, causal, scale, stream);
   const auto strides = [](const auto& view) { return Strides{view.strides[0], view.strides[1], view.strides[2]}; };
