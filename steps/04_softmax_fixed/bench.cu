@@ -1,7 +1,7 @@
 // How fast rung 04 is, over the widths of a row: always about 2^28 elements, so that the bytes stay the same while the
 // rows grow and become fewer. The foil moves the bytes of five kernels.
 #include "common/harness/bench.hpp"
-#include "common/harness/reference.hpp"
+#include "common/harness/work.hpp"
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "steps/04_softmax_fixed/unfused.cuh"
 #include "steps/04_softmax_fixed/vectorized.cuh"
@@ -10,46 +10,19 @@ namespace {
 
 using namespace ladder;
 
-struct Problem {
-  int64_t rows, columns;
-  Buffer<float> input, output, scratch;
-
-  Problem(int64_t rows_, int64_t columns_, int64_t scratch_elements)
-      : rows(rows_),
-        columns(columns_),
-        input(bench::normal_buffer("input", rows * columns, 1)),
-        output("output", rows * columns),
-        scratch("scratch", scratch_elements) {}
-};
-
-bench::Work work(const std::shared_ptr<Problem>& p, double bytes, std::function<void()> run) {
-  const auto expected = [p](int64_t first, int64_t count) {
-    return reference_softmax(bench::part(p->input, first, count), count / p->columns, p->columns);
-  };
-  return {.run = std::move(run),
-          .wrong = [p, expected] { return bench::wrong(p->output, p->columns, {.relative = 2e-6}, expected); },
-          .bytes = bytes,
-          .problem = "softmax columns=" + std::to_string(p->columns)};
-}
-
 template <class Softmax>
 void add(const std::string& name, int64_t rows, int64_t columns, Softmax softmax) {
-  bench::add(name + "/columns:" + std::to_string(columns), [=] {
-    const auto p = std::make_shared<Problem>(rows, columns, 0);
-    return work(p, 8.0 * static_cast<double>(rows * columns),
-                [p, softmax] { softmax(p->input.view(p->rows, p->columns), p->output.view(p->rows, p->columns)); });
-  });
+  bench::add(name + "/columns:" + std::to_string(columns), [=] { return softmax_work(rows, columns, softmax); });
 }
 
 void add_unfused(int64_t rows, int64_t columns) {
   bench::add("softmax_unfused/columns:" + std::to_string(columns), [=] {
-    const auto p = std::make_shared<Problem>(rows, columns, step04::unfused_scratch(rows, columns));
-    // A row's maximum and sum are counted as one trip each way; the 32 lanes of a warp ask for one address.
-    const double bytes = 4.0 * (8.0 * static_cast<double>(rows * columns) + 4.0 * static_cast<double>(rows));
-    return work(p, bytes, [p] {
-      step04::softmax_unfused(p->input.view(p->rows, p->columns), p->output.view(p->rows, p->columns),
-                              p->scratch.view(p->scratch.size()));
+    const auto scratch = std::make_shared<Buffer<float>>("scratch", step04::unfused_scratch(rows, columns));
+    Work work = softmax_work(rows, columns, [scratch](auto input, auto output) {
+      step04::softmax_unfused(input, output, scratch->view(scratch->size()));
     });
+    work.bytes = step04::unfused_bytes(rows, columns);
+    return work;
   });
 }
 
