@@ -11,7 +11,8 @@ namespace ladder {
 /// out = x + y over n elements, to the bit.
 Work add_work(int64_t n, std::function<void(Vector<const float>, Vector<const float>, Vector<float>)> add);
 
-/// ReLU and dropout with probability p over n elements, to the bit. `random` is what element i draws.
+/// ReLU and dropout over n elements, to the bit: so p must be one where x / (1 - p) rounds nothing, such as 0.5.
+/// `random` is what element i draws.
 Work relu_dropout_work(int64_t n, float p, std::function<float(int64_t)> random,
                        std::function<void(Vector<const float>, Vector<float>)> relu_dropout);
 

@@ -67,8 +67,8 @@ void predict(Report& report) {
       report, "n = " + grouped(n),
       {{.what = "vector_add",
         .bytes = bytes,
-        .make = [n] { return add_work(n, [](auto x, auto y, auto out) { step01::vector_add(x, y, out); }); }},
-       {.what = "vector_add_vectorized", .bytes = bytes, .make = [n] {
+        .make = [=] { return add_work(n, [](auto x, auto y, auto out) { step01::vector_add(x, y, out); }); }},
+       {.what = "vector_add_vectorized", .bytes = bytes, .make = [=] {
           return add_work(n, [](auto x, auto y, auto out) { step01::vector_add_vectorized(x, y, out); });
         }}});
 }
