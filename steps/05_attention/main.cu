@@ -211,7 +211,9 @@ void predict(Report& report) {
   };
   const int64_t k_len = step05::most_keys(head_dim, on_chip);
   predict_then_measure(
-      report, "H = 16 heads, Q = 4,096 queries, K = " + grouped(k_len) + " keys, as many as fit, D = 64",
+      report,
+      "H = " + grouped(heads) + " heads, Q = " + grouped(q_len) + " queries, K = " + grouped(k_len) +
+          " keys, as many as fit, D = " + grouped(head_dim),
       {with("attention", k_len, [](auto q, auto k, auto v, auto out) { step05::attention(q, k, v, out); })});
 }
 
