@@ -20,6 +20,8 @@ class Report {
   void paragraph(const std::string& text);
   /// Somebody else's words, line by line as they are.
   void quote(const std::string& text);
+  /// Lines that are laid out already.
+  void verbatim(const std::string& lines) { out_ << lines; }
   void value(const std::string& label, const std::string& value, const std::string& unit = "");
   /// "Claim?  True   detail". `expected` is what the ladder says: false where a rung is wrong on purpose. The other
   /// answer is printed loudly and makes exit_status() 1.

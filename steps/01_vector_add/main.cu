@@ -5,9 +5,11 @@
 #include "common/harness/command_line.hpp"
 #include "common/harness/compare.hpp"
 #include "common/harness/inputs.hpp"
+#include "common/harness/predict.hpp"
 #include "common/harness/program.hpp"
 #include "common/harness/reference.hpp"
 #include "common/harness/report.hpp"
+#include "common/harness/work.hpp"
 #include "steps/01_vector_add/vector_add.cuh"
 #include "steps/01_vector_add/vectorized.cuh"
 #include "steps/01_vector_add/without_mask.cuh"
@@ -58,6 +60,19 @@ void show_without_mask(Report& report, const Problem& problem, int64_t n) {
   report.verdict("Caught without a mask (n=" + grouped(n) + ")", caught, "a GPU would say nothing", n % 256 != 0);
 }
 
+void predict(Report& report) {
+  const int64_t n = int64_t{1} << 26;
+  const Count bytes{12.0 * static_cast<double>(n), "12 n"};  // x and y read, out written
+  predict_then_measure(
+      report, "n = " + grouped(n),
+      {{.what = "vector_add",
+        .bytes = bytes,
+        .make = [=] { return add_work(n, [](auto x, auto y, auto out) { step01::vector_add(x, y, out); }); }},
+       {.what = "vector_add_vectorized", .bytes = bytes, .make = [=] {
+          return add_work(n, [](auto x, auto y, auto out) { step01::vector_add_vectorized(x, y, out); });
+        }}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -77,6 +92,7 @@ int main(int argc, char** argv) {
     check(report, problem, n, "vector_add_vectorized",
           [](auto x, auto y, auto out) { step01::vector_add_vectorized(x, y, out); });
     if (n > 0) show_without_mask(report, problem, n);
+    predict(report);
     report.lesson("offsets say which elements are mine, and the mask says which of them exist.");
     return report.exit_status();
   });

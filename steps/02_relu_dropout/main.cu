@@ -7,9 +7,13 @@
 #include "common/harness/command_line.hpp"
 #include "common/harness/compare.hpp"
 #include "common/harness/inputs.hpp"
+#include "common/harness/predict.hpp"
 #include "common/harness/program.hpp"
 #include "common/harness/report.hpp"
+#include "common/harness/work.hpp"
+#include "steps/02_relu_dropout/draws.cuh"
 #include "steps/02_relu_dropout/four_per_call.cuh"
+#include "steps/02_relu_dropout/in_flight.cuh"
 #include "steps/02_relu_dropout/relu_dropout.cuh"
 #include "steps/02_relu_dropout/statistics.hpp"
 #include "steps/02_relu_dropout/unfused.cuh"
@@ -192,6 +196,26 @@ void one_trip_or_two(Report& report, const Options& options) {
     report.verdict("Two trips move twice the bytes", unfused.bytes() == 2 * fused.bytes(), "16 n, not 8 n");
 }
 
+void predict(Report& report, const Options& options) {
+  const int64_t n = int64_t{1} << 26;
+  const float p = 0.5f;  // here survivors are doubled, which rounds nothing: the check is to the bit
+  const uint64_t seed = options.key();
+  const auto with = [=](const std::string& name, double bytes_of_one, float (*draw)(uint64_t, int64_t),
+                        Launcher launcher) -> Prediction {
+    return {
+        .what = name, .bytes = {bytes_of_one * static_cast<double>(n), significant(bytes_of_one) + " n"}, .make = [=] {
+          return relu_dropout_work(
+              n, p, [=](int64_t i) { return draw(seed, i); },
+              [=](auto x, auto out) { launcher(x, out, p, seed, 0, nullptr); });
+        }};
+  };
+  predict_then_measure(report, "n = " + grouped(n) + ", p = " + significant(p),
+                       {with("relu_dropout", 8, draw_one_per_call, relu_dropout),
+                        with("relu_dropout_four_per_call", 8, draw_four_per_call, relu_dropout_four_per_call),
+                        with("relu_dropout_in_flight", 8, draw_four_per_call, relu_dropout_in_flight),
+                        with("relu_dropout_unfused", 16, draw_one_per_call, relu_dropout_unfused)});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -210,6 +234,7 @@ int main(int argc, char** argv) {
     independence(report, options);
     same_mask(report, options);
     one_trip_or_two(report, options);
+    predict(report, options);
     report.lesson(
         "two operations in one kernel are one trip through memory; and what is random is proven by its distribution, "
         "never by a sample.");

@@ -6,9 +6,11 @@
 #include "common/harness/command_line.hpp"
 #include "common/harness/compare.hpp"
 #include "common/harness/inputs.hpp"
+#include "common/harness/predict.hpp"
 #include "common/harness/program.hpp"
 #include "common/harness/reference.hpp"
 #include "common/harness/report.hpp"
+#include "common/harness/work.hpp"
 #include "steps/03_softmax_buggy/softmax.cuh"
 
 namespace {
@@ -80,6 +82,15 @@ void show_what_happened(Report& report, const Result& result) {
                  "");
 }
 
+// At the widest row that it gets right: the check would refuse any wider one.
+void predict(Report& report) {
+  const int64_t columns = HARD_CODED, rows = (int64_t{1} << 26) / columns;
+  predict_then_measure(report, "M = " + grouped(rows) + " rows of N = " + grouped(columns) + " columns",
+                       {{.what = "softmax", .bytes = {8.0 * static_cast<double>(rows * columns), "8 M N"}, .make = [=] {
+                           return softmax_work(rows, columns, [](auto x, auto out) { step03::softmax(x, out); });
+                         }}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -101,6 +112,7 @@ int main(int argc, char** argv) {
     const Result last = run_softmax(rows, columns, key);
     verdict(report, last);
     if (rows * columns > 0) show_what_happened(report, last);
+    predict(report);
     report.lesson(
         "the mask asks whether a column exists, never whether the block reaches the last one. BLOCK_SIZE = "
         "1024 is hard-coded, and a test at the shape you had in mind passes right over it.");

@@ -6,12 +6,15 @@
 #include "common/harness/command_line.hpp"
 #include "common/harness/compare.hpp"
 #include "common/harness/inputs.hpp"
+#include "common/harness/predict.hpp"
 #include "common/harness/program.hpp"
 #include "common/harness/reference.hpp"
 #include "common/harness/report.hpp"
+#include "common/harness/work.hpp"
 #include "steps/04_softmax_fixed/naive.cuh"
 #include "steps/04_softmax_fixed/softmax.cuh"
 #include "steps/04_softmax_fixed/unfused.cuh"
+#include "steps/04_softmax_fixed/vectorized.cuh"
 
 namespace {
 
@@ -98,6 +101,30 @@ void show_why_the_maximum(Report& report) {
                  row(stable[2], stable[3]));
 }
 
+void predict(Report& report) {
+  const int64_t columns = 2000, rows = (int64_t{1} << 26) / columns;
+  const Count fused{8.0 * static_cast<double>(rows * columns), "8 M N"};
+  // The scratch comes and goes with the work.
+  const auto unfused = [=] {
+    const auto scratch = std::make_shared<Buffer<float>>("scratch", step04::unfused_scratch(rows, columns));
+    return softmax_work(rows, columns, [scratch](auto x, auto out) {
+      step04::softmax_unfused(x, out, scratch->view(scratch->size()));
+    });
+  };
+  predict_then_measure(
+      report, "M = " + grouped(rows) + " rows of N = " + grouped(columns) + " columns",
+      {{.what = "softmax",
+        .bytes = fused,
+        .make = [=] { return softmax_work(rows, columns, [](auto x, auto out) { step04::softmax(x, out); }); }},
+       {.what = "softmax_vectorized",
+        .bytes = fused,
+        .make =
+            [=] { return softmax_work(rows, columns, [](auto x, auto out) { step04::softmax_vectorized(x, out); }); }},
+       {.what = "softmax_unfused",
+        .bytes = {step04::unfused_bytes(rows, columns), "4 (8 M N + 4 M)"},
+        .make = unfused}});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -119,6 +146,7 @@ int main(int argc, char** argv) {
     });
     if (rows * columns > 0) show_bytes(report, problem);
     show_why_the_maximum(report);
+    predict(report);
     report.lesson("size the block to the row; and test the shape that you were not thinking of.");
     return report.exit_status();
   });

@@ -66,6 +66,12 @@ constexpr int UNFUSED_THREADS = 256;
 /// Elements that softmax_unfused needs for its intermediates: two of the input's shape, and two for each row.
 constexpr int64_t unfused_scratch(int64_t n_rows, int64_t n_cols) { return 2 * n_rows * (n_cols + 1); }
 
+/// The bytes by Triton's count, below: a row's maximum and sum make one trip each way.
+constexpr double unfused_bytes(int64_t n_rows, int64_t n_cols) {
+  const auto rows = static_cast<double>(n_rows), cols = static_cast<double>(n_cols);
+  return 4 * (8 * rows * cols + 4 * rows);
+}
+
 /// The same as softmax, up to the rounding of the sum, and for any number of columns. `scratch` (contiguous, at least
 /// unfused_scratch(n_rows, n_cols) elements) receives the intermediates and must lie apart from input and output.
 ///

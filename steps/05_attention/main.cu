@@ -5,10 +5,13 @@
 #include "common/harness/command_line.hpp"
 #include "common/harness/compare.hpp"
 #include "common/harness/inputs.hpp"
+#include "common/harness/predict.hpp"
 #include "common/harness/program.hpp"
 #include "common/harness/reference.hpp"
 #include "common/harness/report.hpp"
+#include "common/harness/work.hpp"
 #include "steps/05_attention/attention.cuh"
+#include "steps/05_attention/register_tiles.cuh"
 
 namespace {
 
@@ -195,6 +198,28 @@ int wall(Report& report) {
   return report.exit_status();
 }
 
+// With as many keys as fit on chip; Q, K and O are of H heads, D wide.
+void predict(Report& report) {
+  const int64_t heads = 16, q_len = 4096, head_dim = 64;
+  const auto on_chip = static_cast<int64_t>(shared_memory_limit());
+  const auto with = [=](const std::string& name, int64_t k_len, auto attention) -> Prediction {
+    const auto H = static_cast<double>(heads), Q = static_cast<double>(q_len), K = static_cast<double>(k_len),
+               D = static_cast<double>(head_dim);
+    return {.what = name,
+            .bytes = {8 * H * (Q + K) * D, "8 H (Q + K) D"},
+            .operations = {4 * H * Q * K * D, "4 H Q K D"},  // two products; a multiply-add is two operations
+            .make = [=] { return attention_work(heads, q_len, k_len, head_dim, attention); }};
+  };
+  const int64_t k_len = step05::register_tiles_most_keys(head_dim, on_chip);
+  predict_then_measure(
+      report,
+      "H = " + grouped(heads) + " heads, Q = " + grouped(q_len) + " queries, K = " + grouped(k_len) +
+          " keys, as many as fit for both, D = " + grouped(head_dim),
+      {with("attention", k_len, [](auto q, auto k, auto v, auto out) { step05::attention(q, k, v, out); }),
+       with("attention_register_tiles", k_len,
+            [](auto q, auto k, auto v, auto out) { step05::attention_register_tiles(q, k, v, out); })});
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -224,6 +249,7 @@ int main(int argc, char** argv) {
     show_article_shapes(report, static_cast<uint64_t>(seed));
     show_causal(report);
     show_traffic(report, shape, causal, static_cast<uint64_t>(seed));
+    predict(report);
     report.lesson(
         "offsets, masks and a stable softmax are all that attention needs, as long as K and V fit on chip. See where "
         "they stop fitting: --wall");

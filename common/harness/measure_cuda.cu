@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "common/harness/bench.hpp"
+#include "common/harness/measure.hpp"
 #include "common/kernel/cuda_device.cuh"
 
-namespace ladder::bench {
+namespace ladder {
 namespace {
 
 cudaDeviceProp properties() {
@@ -65,4 +65,4 @@ std::vector<std::pair<std::string, std::string>> device_facts() {
           {"l2_bytes", std::to_string(properties().l2CacheSize)}};
 }
 
-}  // namespace ladder::bench
+}  // namespace ladder

@@ -1,5 +1,5 @@
-// The check before a benchmark's clock must be able to fail: where nothing was written, and where the value is wrong.
-#include "common/harness/bench.hpp"
+// The check before the clock must be able to fail: where nothing was written, and where the value is wrong.
+#include "common/harness/measure.hpp"
 #include "tests/expect.hpp"
 
 using namespace ladder;
@@ -18,17 +18,17 @@ std::vector<float> floats(int64_t count) {
 }
 
 std::string complaint(const Buffer<float>& buffer, int64_t window) {
-  return judged(bench::wrong(buffer, window, {.relative = 1e-7}, ramp));
+  return judged(wrong(buffer, window, {.relative = 1e-7}, ramp));
 }
 
 }  // namespace
 
-TEST_CASE("bench: right values pass, in one window and in many") {
+TEST_CASE("measure: right values pass, in one window and in many") {
   const Buffer<float> buffer("buffer", floats(1000));
   for (int64_t window : {1, 10, 1000}) CHECK(complaint(buffer, window) == "");
 }
 
-TEST_CASE("bench: a cell that nobody wrote is found wherever it is") {
+TEST_CASE("measure: a cell that nobody wrote is found wherever it is") {
   for (int64_t hole : {0, 499, 999}) {
     std::vector<float> values = floats(1000);
     values[static_cast<std::size_t>(hole)] = std::bit_cast<float>(0xffffffffu);
@@ -41,7 +41,7 @@ TEST_CASE("bench: a cell that nobody wrote is found wherever it is") {
     CHECK(complaint(fresh, 10) == "1000 cells were never written");
 }
 
-TEST_CASE("bench: a wrong value in the first or the last window, or in the only one, is found") {
+TEST_CASE("measure: a wrong value in the first or the last window, or in the only one, is found") {
   for (int64_t at : {0, 999}) {
     std::vector<float> values = floats(1000);
     values[static_cast<std::size_t>(at)] += 1;
@@ -51,14 +51,14 @@ TEST_CASE("bench: a wrong value in the first or the last window, or in the only 
   }
 }
 
-TEST_CASE("bench: windows that do not fit are no check") {
+TEST_CASE("measure: windows that do not fit are no check") {
   const Buffer<float> buffer("buffer", floats(1000));
   for (int64_t window : {0, 3, 2000}) CHECK(complaint(buffer, window) == "the window does not divide the output");
 }
 
-TEST_CASE("bench: parts and inputs are what they say") {
+TEST_CASE("measure: parts and inputs are what they say") {
   const Buffer<float> buffer("buffer", floats(1000));
-  CHECK(bench::part(buffer, 10, 3) == exactly(std::vector<float>{11, 12, 13}));
-  const Buffer<float> long_one = bench::normal_buffer("long", 1'000'010, 7);
-  CHECK(bench::part(long_one, 1'000'003, 7) == exactly(bench::part(long_one, 0, 7)));  // they start over there
+  CHECK(part(buffer, 10, 3) == exactly(std::vector<float>{11, 12, 13}));
+  const Buffer<float> long_one = normal_buffer("long", 1'000'010, 7);
+  CHECK(part(long_one, 1'000'003, 7) == exactly(part(long_one, 0, 7)));  // they start over there
 }

@@ -1,8 +1,8 @@
 #include <chrono>
 
-#include "common/harness/bench.hpp"
+#include "common/harness/measure.hpp"
 
-namespace ladder::bench {
+namespace ladder {
 
 bool on_gpu() { return false; }
 
@@ -20,4 +20,4 @@ std::vector<std::pair<std::string, std::string>> device_facts() {
           {"note", "times of a CPU that plays a GPU: they say nothing about a GPU's"}};
 }
 
-}  // namespace ladder::bench
+}  // namespace ladder
