@@ -2,12 +2,12 @@
 # On a machine with a GPU: builds everything, runs all rungs' programs and all tests, PyTorch's parity, the record of every
 # kernel, the benchmarks, and programs and tests once more under compute-sanitizer; and prints one table. Logs go to the
 # folder named by the first argument (build/gpu-check when none is), the table to table.txt in it.
-# Exit status 0 when everything passed; what was stopped after two minutes is a row of its own, not a pass.
-#   LADDER_CHECK=all     under the sanitizers every program and test; otherwise the subset that is named below
+# Exit status 0 when everything passed; what was stopped for its time is a row of its own, not a pass.
+#   LADDER_CHECK=all      under the sanitizers every program and test; otherwise the subset that is named below
 #   LADDER_CHECK_SECONDS  for each tool of compute-sanitizer, 120 unless given
-#   LADDER_CHECK_PARTS   the parts to do, of: run test parity kernels bench memcheck racecheck synccheck initcheck
-#   LADDER_BENCH_ARGS    options of tests/bench/run.py, such as "--rounds 1"
-#   LADDER_CMAKE_ARGS    arguments of cmake
+#   LADDER_CHECK_PARTS    the parts to do, of: run test parity kernels bench memcheck racecheck synccheck initcheck
+#   LADDER_BENCH_ARGS     options of tests/bench/run.py, such as "--rounds 1"
+#   LADDER_CMAKE_ARGS     arguments of cmake
 set -uo pipefail
 cd "$(dirname "$0")/../.." || exit
 logs=${1:-build/gpu-check}
@@ -91,11 +91,11 @@ declare -A subset=(
   # Every access of every kernel: the rungs' programs on bare buffers, where the bounds are exact, and each rung's tests.
   # Not the statistics of 02: tens of thousands of launches of one kernel that the tests of 02 launch too.
   [memcheck]='01_* 02_* 03_* 04_* 05_* test_reduce test_hostile_views test_01_* test_05_attention test_04_softmax_vectorized
-              test_03_* test_04_softmax_fixed test_02_relu_dropout'
+              test_04_softmax_bf16 test_03_* test_04_softmax_fixed test_02_relu_dropout'
   # Races are between threads that share memory: the kernels of 01 and 02 have none.
-  [racecheck]='03_* 04_* 05_* test_reduce test_05_attention test_04_softmax_vectorized test_03_* test_04_softmax_fixed'
+  [racecheck]='03_* 04_* 05_* test_reduce test_05_attention test_04_softmax_vectorized test_04_softmax_bf16 test_03_* test_04_softmax_fixed'
   # Barriers and warp-wide operations: the same.
-  [synccheck]='03_* 04_* 05_* test_reduce test_05_attention test_04_softmax_vectorized test_03_* test_04_softmax_fixed'
+  [synccheck]='03_* 04_* 05_* test_reduce test_05_attention test_04_softmax_vectorized test_04_softmax_bf16 test_03_* test_04_softmax_fixed'
   # What nobody wrote: the programs on bare buffers. 03 tells unwritten cells by their poison, and so do the tests.
   [initcheck]='01_* 02_* 04_* 05_*'
 )
@@ -138,5 +138,5 @@ for tool in memcheck racecheck synccheck initcheck; do
   done
 done
 
-if part bench && [[ -s $logs/bench.log ]]; then printf '\n'; cat "$logs/bench.log"; fi | tee -a "$table"
+if part bench && [[ -s $logs/bench.log ]]; then printf '\n'; sed -n '/^On /,/^Raw results/p' "$logs/bench.log"; fi | tee -a "$table"
 exit $failed
