@@ -119,6 +119,16 @@ TEST_CASE("bf16: -inf, NaN and numbers far from 0 keep to their rows") {
   check(x, 6, 40);
 }
 
+TEST_CASE("BC-043: the sum of a bf16 row is formed in fp32: 512 equal ones give 1/512, not 1/256") {
+  for (const int64_t first : {0, 1}) {  // by whole accesses, and by one column each
+    const Buffer<bf16> input("input", rounded(std::vector<float>(513, 0.0f))), output("output", 513);
+    step04::softmax_vectorized(matrix(input, 1, 512, 512, first), matrix(output, 1, 512, 512, first));
+    std::vector<float> row = widened(output.download());
+    row.erase(first == 0 ? row.end() - 1 : row.begin());
+    check_same(row, std::vector<float>(512, 0.001953125f));
+  }
+}
+
 TEST_CASE("bf16: in place, and 4 bytes an element") {
   for (int64_t columns : {1000, 1001}) {
     const std::vector<bf16> x = rounded(normal(3 * columns, 2));
