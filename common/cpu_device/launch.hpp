@@ -14,16 +14,16 @@ namespace ladder::cpu_device {
 
 /// What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
 struct Running {
-  bool in_kernel = false;            ///< a kernel's own code runs: its accesses count, those of host and device do not
-  uint32_t thread = 0;               ///< the running CUDA thread, counted through its block
-  uint32_t threads = 0;              ///< threads of the block
-  uint32_t started = 0;              ///< threads that have begun
-  uint32_t ready = 0;                ///< threads that waited and may go on: they go before fresh ones
-  uint32_t done = 0;                 ///< threads that have returned
-  uint32_t collectives = 0;          ///< warp functions in which some lanes wait for others
-  const uint3* indices = nullptr;    ///< threadIdx of each thread
-  const uint16_t* order = nullptr;   ///< in which fresh threads begin; nullptr: in that of their numbers
-  uint32_t returned_lanes[32] = {};  // per warp
+  bool in_kernel = false;            ///< A kernel's own code runs: its accesses count, those of host and device do not.
+  uint32_t thread = 0;               ///< The running CUDA thread, counted through its block.
+  uint32_t threads = 0;              ///< Threads of the block.
+  uint32_t started = 0;              ///< Threads that have begun.
+  uint32_t ready = 0;                ///< Threads that waited and may go on: they go before fresh ones.
+  uint32_t done = 0;                 ///< Threads that have returned.
+  uint32_t collectives = 0;          ///< Warp functions in which some lanes wait for others.
+  const uint3* indices = nullptr;    ///< The threadIdx of each thread.
+  const uint16_t* order = nullptr;   ///< In which fresh threads begin; nullptr: in that of their numbers.
+  uint32_t returned_lanes[32] = {};  ///< bit i of each warp's: its lane i has returned
 };
 /// That of the calling OS thread.
 inline constinit thread_local Running running{};

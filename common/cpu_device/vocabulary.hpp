@@ -19,35 +19,41 @@
 
 /// An index in up to three dimensions.
 struct uint3 {
-  /// Along each dimension.
-  unsigned x, y, z;
+  unsigned x;  ///< In the first dimension, the fastest: neighbouring threads differ in it.
+  unsigned y;  ///< In the second.
+  unsigned z;  ///< In the third.
 };
 /// A size in up to three dimensions: what is not given is 1.
 struct dim3 {
-  /// Along each dimension.
-  unsigned x, y, z;
+  unsigned x;  ///< Along the first dimension.
+  unsigned y;  ///< Along the second.
+  unsigned z;  ///< Along the third.
   /// A number alone is a size in x.
   constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1) : x(x_), y(y_), z(z_) {}
 };
 /// Two floats that one access moves.
 struct alignas(8) float2 {
-  /// In order of their addresses.
-  float x, y;
+  float x;  ///< The first, at the lower address.
+  float y;  ///< The last.
 };
 /// Four floats that one access moves.
 struct alignas(16) float4 {
-  /// In order of their addresses.
-  float x, y, z, w;
+  float x;  ///< The first, at the lowest address.
+  float y;  ///< The second.
+  float z;  ///< The third.
+  float w;  ///< The last.
 };
 /// Two words of 32 bits.
 struct uint2 {
-  /// In order of their addresses.
-  unsigned x, y;
+  unsigned x;  ///< The first, at the lower address.
+  unsigned y;  ///< The last.
 };
 /// Four words of 32 bits that one access moves.
 struct alignas(16) uint4 {
-  /// In order of their addresses.
-  unsigned x, y, z, w;
+  unsigned x;  ///< The first, at the lowest address.
+  unsigned y;  ///< The second.
+  unsigned z;  ///< The third.
+  unsigned w;  ///< The last.
 };
 /// A float2 of these values.
 inline float2 make_float2(float x, float y) { return {x, y}; }

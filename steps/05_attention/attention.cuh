@@ -17,7 +17,9 @@ constexpr int64_t LARGEST_HEAD_DIM = 256;           ///< What attention takes at
 
 /// How far apart the rows of a (batch, heads, sequence, head_dim) tensor lie, in elements. Inside a row the step is 1.
 struct Strides {
-  int64_t batch, head, row;  ///< From one to the next.
+  int64_t batch;  ///< From one batch to the next.
+  int64_t head;   ///< From one head to the next.
+  int64_t row;    ///< From one row to the next.
   /// Where row i of head h of batch b begins.
   __device__ int64_t row_start(int64_t b, int64_t h, int64_t i) const { return b * batch + h * head + i * row; }
 };
