@@ -6,6 +6,7 @@
 
 namespace step02 {
 
+/// The first of the two. One thread per element: out = relu(x).
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE) relu_kernel(const float* x,  // (n_elements)
                                                           float* out,      // (n_elements), may be x
@@ -15,6 +16,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE) relu_kernel(const float* x,  // (n
   if (mask) out[offsets] = relu(x[offsets]);
 }
 
+/// The second: out = dropout(x), with the random numbers of relu_dropout_kernel.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     dropout_kernel(const float* x,  // (n_elements)
