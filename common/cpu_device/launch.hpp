@@ -12,35 +12,31 @@
 
 namespace ladder::cpu_device {
 
-/// What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
+// What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
 struct Running {
-  bool in_kernel = false;            ///< A kernel's own code runs: its accesses count, those of host and device do not.
-  uint32_t thread = 0;               ///< The running CUDA thread, counted through its block.
-  uint32_t threads = 0;              ///< Threads of the block.
-  uint32_t started = 0;              ///< Threads that have begun.
-  uint32_t ready = 0;                ///< Threads that waited and may go on: they go before fresh ones.
-  uint32_t done = 0;                 ///< Threads that have returned.
-  uint32_t collectives = 0;          ///< Warp functions in which some lanes wait for others.
-  const uint3* indices = nullptr;    ///< The threadIdx of each thread.
-  const uint16_t* order = nullptr;   ///< In which fresh threads begin; nullptr: in that of their numbers.
-  uint32_t returned_lanes[32] = {};  ///< bit i of each warp's: its lane i has returned
+  bool in_kernel = false;            // a kernel's own code runs: its accesses count, those of host and device do not
+  uint32_t thread = 0;               // the running CUDA thread, counted through its block
+  uint32_t threads = 0;              // threads of the block
+  uint32_t started = 0;              // threads that have begun
+  uint32_t ready = 0;                // threads that waited and may go on: they go before fresh ones
+  uint32_t done = 0;                 // threads that have returned
+  uint32_t collectives = 0;          // warp functions in which some lanes wait for others
+  const uint3* indices = nullptr;    // threadIdx of each thread
+  const uint16_t* order = nullptr;   // in which fresh threads begin; nullptr: in that of their numbers
+  uint32_t returned_lanes[32] = {};  // per warp
 };
-/// That of the calling OS thread.
 inline constinit thread_local Running running{};
 
-/// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker
-/// may have kept the copies that call the device.
+// The device's own code must not be watched: it shares the library's templates with the kernel files, and the linker
+// may have kept the copies that call the device.
 struct OutsideKernel {
-  /// From here on accesses are the device's own.
   [[gnu::no_sanitize_thread]] OutsideKernel() { running.in_kernel = false; }
-  /// And the kernel's again.
   [[gnu::no_sanitize_thread]] ~OutsideKernel() { running.in_kernel = true; }
 };
 
-/// Tells a warp function that waits not to wait for this lane.
-void thread_returned();
+void thread_returned();  // tells a warp function that waits not to wait for this lane
 
-/// Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.
+// Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.
 [[gnu::no_sanitize_thread]] inline bool begin_thread() {
   if (running.ready != 0 || running.started == running.threads) return false;
   running.thread = running.order ? running.order[running.started] : running.started;
@@ -49,7 +45,6 @@ void thread_returned();
   running.in_kernel = true;
   return true;
 }
-/// The running thread has returned from the kernel.
 [[gnu::no_sanitize_thread]] inline void end_thread() {
   running.in_kernel = false;
   ++running.done;
@@ -57,20 +52,17 @@ void thread_returned();
   if (running.collectives != 0) thread_returned();
 }
 
-/// One launch: its sizes, and how a thread of it is run.
 struct Grid {
-  const void* kernel;               ///< The function, for its name.
-  dim3 grid;                        ///< Blocks.
-  dim3 block;                       ///< Threads of each.
-  std::size_t shared_bytes;         ///< Dynamic shared memory of each.
-  void (*run_threads)(void* call);  ///< Runs fresh threads on the current fiber while begin_thread() allows.
-  void* call;                       ///< The kernel and its arguments.
-  std::size_t call_bytes;           ///< The size of `call`.
+  const void* kernel;
+  dim3 grid, block;
+  std::size_t shared_bytes;
+  void (*run_threads)(void* call);  // runs fresh threads on the current fiber while begin_thread() allows
+  void* call;                       // the kernel and its arguments
+  std::size_t call_bytes;
 };
-/// Runs all blocks; returns when the last one has ended. Throws LaunchRefused before, KernelFault after anything ran.
+// Runs all blocks; returns when the last one has ended. Throws LaunchRefused before, KernelFault after anything ran.
 void run_grid(const Grid& grid);
 
-/// That of the running block, untyped.
 void* dynamic_shared_memory();
 
 }  // namespace ladder::cpu_device

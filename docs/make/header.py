@@ -3,6 +3,7 @@
 it declares in the group of the reference that its folder stands for (docs/reference.dox). No line moves.
 """
 
+import re
 import sys
 from pathlib import Path
 
@@ -14,10 +15,17 @@ def for_doxygen(text: str, group: str) -> str:
     end = lines.index("#pragma once")  # the comment at the top ends here, and a blank line follows
     if lines[end + 1] or not all(line.startswith("//") for line in lines[:end]):
         raise ValueError("a header begins with a comment, #pragma once and a blank line")
-    lines[:end] = ["///" + line[2:] for line in lines[:end]]
-    lines[end] = r"/// \file"
-    lines[end + 1] = rf"/** \addtogroup {group} */ /** @{{ */"
-    lines[-1] = "/** @} */"
+    begin_group, end_group = rf"/** \addtogroup {group} */ /** @{{ */", "/** @} */"
+    lines[:end] = [line[2:] for line in lines[:end]]
+    lines[0] = "/**" + lines[0]
+    lines[end] = r"\file"
+    lines[end + 1] = rf"\ingroup {group} */ {begin_group}"
+    lines[-1] = end_group
+    for i, line in enumerate(lines):  # a group ends where a namespace begins
+        if re.fullmatch(r"namespace [\w:]+ \{", line) and f"}}  // {line[:-2]}" in lines:
+            lines[i] = f"{line} {begin_group}"
+        elif line.startswith("}  // namespace"):
+            lines[i] = f"{end_group} {line}"
     return "\n".join(lines) + "\n"
 
 

@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE) vector_add_kernel(const float* x, 
   if (mask) out[offsets] = x[offsets] + y[offsets];
 }
 
-/// Throws ladder::InvalidArgument unless the vectors are what both launchers of this rung take: see vector_add.
+/// Throws ladder::InvalidArgument unless the vectors are what both launchers of this rung take: see vector_add().
 inline void require_vectors(const char* function, const ladder::Vector<const float>& x,
                             const ladder::Vector<const float>& y, const ladder::Vector<float>& out) {
   using namespace ladder;

@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
 /// Where a 16-byte access may start.
 inline bool aligned_to_16_bytes(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
 
-/// The same contract and the same result as vector_add, to the bit.
+/// The same contract and the same result as vector_add(), to the bit.
 inline void vector_add_vectorized(ladder::Vector<const float> x, ladder::Vector<const float> y,
                                   ladder::Vector<float> out, cudaStream_t stream = nullptr) {
   require_vectors("vector_add_vectorized", x, y, out);

@@ -56,7 +56,7 @@ inline bool calls_are_aligned(const void* pointer, uint64_t first_counter) {
   return (reinterpret_cast<std::uintptr_t>(pointer) - first_counter % 4 * sizeof(float)) % 16 == 0;
 }
 
-/// The contract of relu_dropout, with the other mapping: element i draws word (first_counter + i) % 4 of
+/// The contract of relu_dropout(), with the other mapping: element i draws word (first_counter + i) % 4 of
 /// Philox(seed, counter (first_counter + i) / 4). The mask depends on neither BLOCK_SIZE nor the pointers' alignment.
 /// The next call that wants new numbers under the same seed starts at first_counter + n, here too.
 template <int BLOCK_SIZE = 256>

@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
-/// The contract and the result of relu_dropout_four_per_call, to the bit.
+/// The contract and the result of relu_dropout_four_per_call(), to the bit.
 template <int BLOCK_SIZE = 64, int CALLS = 4>
 void relu_dropout_in_flight(ladder::Vector<const float> x, ladder::Vector<float> out, float p, uint64_t seed,
                             uint64_t first_counter = 0, cudaStream_t stream = nullptr) {

@@ -34,7 +34,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
-/// Throws ladder::InvalidArgument unless the arguments are what the launchers of this rung take: see relu_dropout.
+/// Throws ladder::InvalidArgument unless the arguments are what the launchers of this rung take: see relu_dropout().
 inline void require_relu_dropout(const char* function, const ladder::Vector<const float>& x,
                                  const ladder::Vector<float>& out, float p, uint64_t first_counter) {
   using namespace ladder;

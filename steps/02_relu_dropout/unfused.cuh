@@ -27,8 +27,8 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   if (mask) out[offsets] = dropout(x[offsets], uniform_from(random_words(seed, first_counter + offsets).x), p);
 }
 
-/// The same contract and the same result as relu_dropout, to the bit. `out` also holds what passes between the kernels.
-/// Moves 16 n bytes: 8 n read, 8 n written.
+/// The same contract and the same result as relu_dropout(), to the bit. `out` also holds what passes between the
+/// kernels. Moves 16 n bytes: 8 n read, 8 n written.
 inline void relu_dropout_unfused(ladder::Vector<const float> x, ladder::Vector<float> out, float p, uint64_t seed,
                                  uint64_t first_counter = 0, cudaStream_t stream = nullptr) {
   require_relu_dropout("relu_dropout_unfused", x, out, p, first_counter);

@@ -21,7 +21,7 @@ __global__ void __launch_bounds__(THREADS)
     output_row_start[col] = expf(row_start[col]) / denominator;
 }
 
-/// The contract of softmax, for any number of columns; NaN in rows with a value from 88.73 on.
+/// The contract of softmax(), for any number of columns; NaN in rows with a value from 88.73 on.
 inline void softmax_naive(ladder::Matrix<const float> input, ladder::Matrix<float> output) {
   require_softmax("softmax_naive", input, output);
   if (input.empty()) return;

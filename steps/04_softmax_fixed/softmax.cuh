@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(threads_for(BLOCK_SIZE)) softmax_kernel(float*
   }
 }
 
-/// Throws ladder::InvalidArgument unless the matrices are what a launcher of this rung takes: see softmax.
+/// Throws ladder::InvalidArgument unless the matrices are what a launcher of this rung takes: see softmax().
 inline void require_softmax(const char* function, const ladder::Matrix<const float>& input,
                             const ladder::Matrix<float>& output) {
   ladder::require_rows(function, "input", input);

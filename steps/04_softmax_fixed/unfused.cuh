@@ -78,7 +78,7 @@ constexpr double unfused_bytes(int64_t n_rows, int64_t n_cols) {
   return 4 * (8 * rows * cols + 4 * rows);
 }
 
-/// The same as softmax, up to the rounding of the sum, and for any number of columns. `scratch` (contiguous, at least
+/// The same as softmax(), up to the rounding of the sum, and for any number of columns. `scratch` (contiguous, at least
 /// unfused_scratch(n_rows, n_cols) elements) receives the intermediates and must lie apart from input and output.
 ///
 /// Moves, in elements, 8 M N + 2 M + 2 * 256 M for M rows of N columns: 5 M N read and 3 M N written, a maximum and a

@@ -141,7 +141,7 @@ bool takes_whole_accesses(const ladder::Matrix<const T>& input, const ladder::Ma
   return input.sizes[1] % ladder::WHOLE_ACCESS<T> == 0 && rows_are_aligned(input) && rows_are_aligned(output);
 }
 
-/// The contract of softmax; the results may differ by rounding, since the sum is formed in another order. Where rows
+/// The contract of softmax(); the results may differ by rounding, since the sum is formed in another order. Where rows
 /// start off 16-byte alignment, or their width is no multiple of 4, it leaves them to softmax.
 inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix<float> output,
                                cudaStream_t stream = nullptr) {

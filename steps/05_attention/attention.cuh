@@ -131,7 +131,7 @@ inline void require_on_chip(const char* function, int64_t k_len, int64_t head_di
             " keys, or a tiled algorithm (rung 07), which keeps only a tile of K and V on chip");
 }
 
-/// Throws ladder::InvalidArgument unless the tensors are what the launchers of this rung take: see attention.
+/// Throws ladder::InvalidArgument unless the tensors are what the launchers of this rung take: see attention().
 inline void require_attention(const char* function, const ladder::Heads<const float>& q,
                               const ladder::Heads<const float>& k, const ladder::Heads<const float>& v,
                               const ladder::Heads<float>& out) {

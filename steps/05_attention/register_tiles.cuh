@@ -178,7 +178,7 @@ constexpr int64_t register_tiles_most_keys(int64_t head_dim, int64_t bytes) {
          register_tiles_floats_per_key(head_dim);
 }
 
-/// The contract of attention, to rounding, for up to register_tiles_most_keys keys; more are left to attention.
+/// The contract of attention(), to rounding, for up to register_tiles_most_keys keys; more are left to attention.
 inline void attention_register_tiles(ladder::Heads<const float> q, ladder::Heads<const float> k,
                                      ladder::Heads<const float> v, ladder::Heads<float> out, bool causal = false,
                                      std::optional<float> scale = std::nullopt, cudaStream_t stream = nullptr) {
