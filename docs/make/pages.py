@@ -15,6 +15,7 @@ A directive is an HTML comment on a line of its own; what it shows is made anew 
     <!-- plot: 04 | CAPTION -->             the same as a picture; 04-bf16 too
     <!-- width plot | CAPTION -->           rung 03: the difference from the reference over the width of a row
     <!-- mutants: 04 -->                    the rung's broken kernels, with hint and solution folded away
+    <!-- ladder -->                        the rungs, each with its idea and its traffic, as a picture
     <!-- include: docs/gpu.md -->           another document of the repository, without its title
 
 A piece that is not found, a program that fails, a directive that does not exist: an error, and exit status 2.
@@ -37,9 +38,17 @@ import museum  # noqa: E402
 import plot  # noqa: E402
 import tables  # noqa: E402
 
-DIRECTIVE = re.compile(r"^<!-- (code|diff|run|picture|bench|plot|width plot|mutants|include)(?::| \|)? ?(.*?) ?-->$")
+DIRECTIVE = re.compile(r"^<!-- (code|diff|run|picture|bench|plot|width plot|mutants|ladder|include)(?::| \|)? ?(.*?) ?-->$")
 PROGRAMS = {"1": "01_vector_add", "2": "02_relu_dropout", "3": "03_softmax_buggy", "4": "04_softmax_fixed",
             "5": "05_attention"}
+# From the top down: name, idea, traffic, whether it is built.
+RUNGS = [("07 tiled attention", "FlashAttention: a tile of K and V at a time", "", False),
+         ("06 online softmax", "a running maximum and a running sum", "", False),
+         ("05 attention", "all of K and V on chip; S and P never leave it", "Q, K, V once or more, O once", True),
+         ("04 softmax, fixed", "the block is made for the row: one line", "8 MN bytes", True),
+         ("03 softmax, buggy", "a row in one trip; and a bug that no small test sees", "8 MN bytes", True),
+         ("02 ReLU and dropout", "two operations in one trip; a random number for an index", "8 n bytes, not 16 n", True),
+         ("01 vector add", "block, offsets, mask", "12 n bytes", True)]
 # Documents that are pages by themselves, with the name of the page.
 DOCUMENTS = {"docs/mutants.md": "mutants", "docs/bug_cases.md": "bug_cases", "docs/gpu.md": "gpu", "docs/gdb.md": "gdb",
              "steps/01_vector_add/instructions.md": "instructions", "tests/README.md": "tests_readme",
@@ -89,12 +98,17 @@ def diff(arguments):
     file, start, end, other, other_start, other_end = shlex.split(arguments)
     changed = difflib.unified_diff(piece(file, start, end)[1], piece(other, other_start, other_end)[1], file, other,
                                    lineterm="", n=2)
-    out = ["<pre class=\"diff\">"]
+    return [*coloured(changed), ""]
+
+
+def coloured(changed):
+    """The lines of a diff, as HTML."""
+    out = []
     for line in changed:
         escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
         kind = {"+": "added", "-": "removed", "@": "where"}.get(line[:1], "same")
         out.append(f"<span class=\"{kind}\">{escaped}</span>")
-    return [*html(out), ""]
+    return html(["<pre class=\"diff\">" + "\n".join(out) + "</pre>"])
 
 
 def html(lines):
@@ -195,6 +209,25 @@ class Maker:
                               marks=[("BLOCK_SIZE = 1024", 1024)])
         return self.figure("plot_03_widths.svg", drawing, caption)
 
+    def ladder(self, _):
+        width, rung_height, top = 760, 64, 20
+        height = top + rung_height * len(RUNGS)
+        out = chart.head(width, height, "")
+        out.append("<style>.rail { stroke: #0072b2; stroke-width: 5 } .away { opacity: 0.5 }</style>")
+        first = top + rung_height * sum(not RUNG[3] for RUNG in RUNGS) - 12
+        out += [f'<line class="rail" x1="{x}" x2="{x}" y1="{first}" y2="{height - 4}"/>' for x in (20, 740)]
+        for i, (name, idea, traffic, climbed) in enumerate(RUNGS):
+            y = top + rung_height * i + 44
+            dashes = "" if climbed else ' stroke-dasharray="4 8"'
+            out.append(f'<g{"" if climbed else " class=" + chr(34) + "away" + chr(34)}>'
+                       f'<line class="rail" x1="20" x2="740" y1="{y}" y2="{y}"{dashes}/>'
+                       f'<text class="title" x="36" y="{y - 28}">{name}</text>'
+                       f'<text x="36" y="{y - 10}">{idea}</text>'
+                       f'<text x="724" y="{y - 28}" text-anchor="end">{traffic}</text></g>')
+        drawing = "\n".join(out + ["</svg>"]) + "\n"
+        return self.figure("ladder.svg", drawing, "The ladder, climbed from below. At the right the bytes that a rung "
+                           "moves, for n elements, or M rows of N columns; two rungs are not built yet.")
+
     def mutants(self, rung):
         found = museum.of_rung(rung)
         if not found:
@@ -238,15 +271,8 @@ class Maker:
 
 
 def diff_of(before, after):
-    lines = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
-    out = []
-    for line in list(lines)[2:]:
-        if line.startswith("@@"):
-            continue
-        escaped = line.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-        kind = {"+": "added", "-": "removed"}.get(line[:1], "same")
-        out.append(f"<span class=\"{kind}\">{escaped}</span>")
-    return html(["<pre class=\"diff\">" + "\n".join(out) + "</pre>"])
+    changed = difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=1)
+    return coloured([line for line in list(changed)[2:] if not line.startswith("@@")])
 
 
 def relink(lines, folder):
