@@ -87,6 +87,7 @@ endif()
 
 # Flags of files that hold kernels, when they are compiled for the CPU device.
 #   -ffp-contract=off            g++ and clang give the same bits
+#   -Wno-pass-failed             clang tells of a loop that it was asked to unroll, for a GPU's sake, and cannot
 #   -fstack-clash-protection     a large local array touches the guard below a thread's stack, and does not jump it
 #   -fno-ipa-icf                 two rungs with the same kernel: g++ would merge them and lose the lines of one
 #   -fsanitize=thread, bounds, alignment    the compiler tells the device of each access (common/cpu_device/access.cpp)
@@ -96,7 +97,7 @@ add_library(ladder_kernel_flags INTERFACE)
 target_link_libraries(ladder_kernel_flags INTERFACE ladder_bare_kernel_flags)
 if(LADDER_DEVICE STREQUAL "cpu")
   target_compile_options(ladder_bare_kernel_flags INTERFACE
-    -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas)
+    -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   if(LADDER_CHECKED)
     target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

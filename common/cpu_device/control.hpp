@@ -19,30 +19,42 @@ namespace cpu_device {
 /// The architecture whose limits hold: sm_75, sm_80, sm_86, sm_89 or sm_90, at first sm_90. Throws InvalidArgument for
 /// another name.
 void set_device_model(std::string_view name);
+/// The name of the current one.
 std::string_view device_model();
 
-/// What a block barrier makes of threads that have returned from the kernel. strict: the threads that still wait at it
-/// can never go on, which is reported (the CUDA C++ Programming Guide asks that all threads reach a barrier). lax: they
-/// count as arrived, as recent GPUs happen to do.
-enum class ReturnedThreads { strict, lax };
+/// What a block barrier makes of threads that have returned from the kernel.
+enum class ReturnedThreads {
+  /// Those that still wait at it can never go on, which is reported: the CUDA C++ Programming Guide asks that all
+  /// threads reach a barrier.
+  strict,
+  lax  ///< They count as arrived, as recent GPUs happen to do.
+};
+/// The rule for the launches to come; at first strict.
 void set_returned_threads(ReturnedThreads rule);
 
-/// What is looked for beyond accesses out of bounds, in a build that sees accesses. uninitialised: reads of cells that
-/// nothing has written. races: accesses of two threads of a block to one cell, at least one of them a write, that no
-/// barrier orders. At first uninitialised alone: races cost more than all else. Where the environment's LADDER_CHECKS
-/// says "none", "uninitialised", "races" or "all", that holds, and set_checks changes nothing.
+/// What is looked for beyond accesses out of bounds, in a build that sees accesses.
 struct Checks {
-  bool uninitialised, races;
+  bool uninitialised;  ///< Reads of cells that nothing has written.
+  /// Accesses of two threads of a block to one cell, at least one of them a write, that no barrier orders.
+  bool races;
 };
+/// For the launches to come. At first uninitialised alone: races cost more than all else. Where the environment's
+/// LADDER_CHECKS says "none", "uninitialised", "races" or "all", that holds, and this changes nothing.
 void set_checks(Checks checks);
+/// What is looked for now.
 Checks checks();
 
 /// In which order the threads of a block, and blocks, take their turns. A right kernel gives the same bits in each.
-/// warp_reversed: the last warp first, its lanes forward, blocks forward. random: threads and blocks, again after each
-/// block barrier. At first forward, or what the environment's LADDER_ORDER says in the words of set_order.
-enum class Order { forward, reversed, warp_reversed, random };
+enum class Order {
+  forward,        ///< By their numbers.
+  reversed,       ///< The last thread and the last block first.
+  warp_reversed,  ///< The last warp first, its lanes forward, blocks forward.
+  random          ///< Drawn by a seed: blocks, and threads again after each block barrier.
+};
+/// The order of the launches to come. At first forward, or what the environment's LADDER_ORDER says in the words of the
+/// other set_order.
 void set_order(Order order, uint64_t seed = 0);
-/// "forward", "reversed", "warp-reversed" or "random:SEED". Throws InvalidArgument for other words.
+/// The same in words: "forward", "reversed", "warp-reversed" or "random:SEED". Throws InvalidArgument for other words.
 void set_order(std::string_view words);
 
 /// What is recorded of the launches to come, in a build that sees accesses; at first nothing. Forgets what was recorded
@@ -62,21 +74,24 @@ bool checks_accesses();
 /// Device memory, filled with the byte 0xff, with inaccessible memory around it. An access outside it is reported in
 /// elements of `element_bytes`. Throws std::bad_alloc.
 void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name);
+/// Frees memory from allocate(); of nullptr, nothing.
 void release(void* memory) noexcept;
-/// Tells the device that the host has written these bytes, or (poison) fills them with 0xff and forgets that anybody
-/// has.
+/// Tells the device that the host has written these bytes.
 void mark_initialised(void* memory, std::size_t bytes);
+/// Fills these bytes with 0xff, and forgets that anybody has written them.
 void poison(void* memory, std::size_t bytes);
 /// False when the bytes between the end of this memory and the inaccessible page behind it were written.
 bool slack_intact(const void* memory);
 
 /// Bytes that kernels have read from and written to one allocation since reset_traffic().
 struct BufferTraffic {
-  std::string name;
-  uint64_t bytes_read, bytes_written;
+  std::string name;        ///< As allocate() was told.
+  uint64_t bytes_read;     ///< Once for each load that the compiler left.
+  uint64_t bytes_written;  ///< Once for each store.
 };
 /// One entry per live allocation, in order of allocation. All zero in a build that does not check accesses.
 std::vector<BufferTraffic> traffic();
+/// Sets it to 0 for all.
 void reset_traffic();
 /// Kernels launched so far.
 uint64_t kernels_launched();

@@ -13,7 +13,7 @@
 namespace ladder {
 
 /// `size` elements of T on the device. Before the first write every float in it is a NaN, so what a kernel skipped
-/// shows. GUARD_BYTES of a known pattern lie on both sides; guards_intact() tells whether somebody wrote there.
+/// shows. A known pattern lies on both sides; guards_intact() tells whether somebody wrote there.
 /// (The CPU device catches such a write itself, and also a read, in its checked build.)
 template <class T>
 class Buffer {
@@ -26,7 +26,9 @@ class Buffer {
     upload(values);
   }
 
+  /// The first element, on the device: no host code may read it on a GPU.
   T* data() const { return static_cast<T*>(memory_.get()); }
+  /// The number of elements.
   int64_t size() const { return size_; }
 
   /// A contiguous view of these sizes on the first elements; it may reach to the end of the buffer.
@@ -37,19 +39,24 @@ class Buffer {
     return view;
   }
 
+  /// Copies `values` to the device. Throws std::length_error unless there are size() of them.
   void upload(const std::vector<T>& values) {
     if (static_cast<int64_t>(values.size()) != size_)
       throw std::length_error("Buffer::upload: wrong number of elements");
     copy_to_device(data(), values.data(), bytes());
   }
+  /// Copies all elements to the host, after the kernels before it have ended.
   std::vector<T> download() const {
     std::vector<T> values(static_cast<std::size_t>(size_));
     copy_from_device(values.data(), data(), bytes());
     return values;
   }
+  /// Sets every element to `value`.
   void fill(T value) { upload(std::vector<T>(static_cast<std::size_t>(size_), value)); }
+  /// Makes the buffer as it was before its first write.
   void poison() { device_poison(data(), bytes()); }
 
+  /// False when somebody wrote before the first or behind the last element.
   bool guards_intact() const { return device_guards_intact(memory_.get()); }
 
  private:

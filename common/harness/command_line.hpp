@@ -15,12 +15,18 @@ namespace ladder {
 /// A variable holds its default when its option is added, and must outlive parse(). Ranges include both ends.
 class CommandLine {
  public:
+  /// For the program `name`, of which --help says `summary`.
   CommandLine(const std::string& name, const std::string& summary);
   ~CommandLine();
+  /// The program, as messages name it.
   const std::string& name() const { return name_; }
+  /// An integer from `lowest` to `highest`; `unit` says in --help what it counts.
   void integer(const char* option, int64_t& value, const char* help, const char* unit, int64_t lowest, int64_t highest);
+  /// A number from `lowest` to `highest`. NaN is refused.
   void real(const char* option, double& value, const char* help, double lowest, double highest);
+  /// Takes no value: true when given.
   void flag(const char* option, bool& value, const char* help);
+  /// One of `choices`.
   void choice(const char* option, std::string& value, const char* help, const std::vector<std::string>& choices);
   /// Any text but an empty one; `allowed` says in words what it must be.
   void text(const char* option, std::string& value, const char* help, const char* allowed);

@@ -38,7 +38,8 @@ bool try_set_order(std::string_view words);
 
 /// Records the launches to come, and forgets those recorded before. Only a device that checks does.
 void record_launches(cpu_device::Recording what);
-std::vector<cpu_device::LaunchRecord> recorded_launches();  // handed over, in order
+/// What was recorded since, in order of launching. It is handed over, not copied: the next call gives what came after.
+std::vector<cpu_device::LaunchRecord> recorded_launches();
 
 /// Waits for all kernels. Throws KernelFault when one of them failed.
 void device_synchronize();
@@ -46,6 +47,7 @@ void device_synchronize();
 /// Memory on the device, filled with the byte 0xff: a NaN in every float that nothing has written. `element_bytes` and
 /// `name` are for messages. Throws std::bad_alloc.
 void* device_allocate(std::size_t bytes, std::size_t element_bytes, const std::string& name);
+/// Frees memory from device_allocate; of nullptr, nothing.
 void device_free(void* memory) noexcept;
 
 /// False when somebody wrote into the pattern that lies before and behind this memory.
@@ -53,29 +55,36 @@ bool device_guards_intact(const void* memory);
 
 /// Fills with 0xff again, as after device_allocate: for the device nothing is written there then.
 void device_poison(void* device, std::size_t bytes);
+/// Copies `bytes` from the host, and returns when they are there.
 void copy_to_device(void* device, const void* host, std::size_t bytes);
+/// Copies `bytes` to the host, after the kernels before it have ended.
 void copy_from_device(void* host, const void* device, std::size_t bytes);
 
 /// Bytes that kernels read from and wrote to one buffer.
 struct Traffic {
-  std::string buffer;
-  int64_t bytes_read = 0;
-  int64_t bytes_written = 0;
+  std::string buffer;         ///< Its name.
+  int64_t bytes_read = 0;     ///< By all threads together: a cell that 32 of them read counts 32 times.
+  int64_t bytes_written = 0;  ///< Likewise.
 };
+/// Launches that were counted together.
 struct Launches {
-  int64_t kernels = 0;
-  std::vector<Traffic> traffic;  // one entry for each live buffer, in order of allocation
+  int64_t kernels = 0;           ///< How many.
+  std::vector<Traffic> traffic;  ///< One entry for each live buffer, in order of allocation.
 
-  int64_t bytes() const {  // all that was read and written
+  /// All that was read and written.
+  int64_t bytes() const {
     int64_t sum = 0;
     for (const Traffic& buffer : traffic) sum += buffer.bytes_read + buffer.bytes_written;
     return sum;
   }
 };
 
+/// Sets what read_launches() counts to 0.
 void reset_launches();
+/// What was launched and moved since reset_launches().
 Launches read_launches();
-int64_t total_launches();  // kernels since the program began
+/// Kernels since the program began.
+int64_t total_launches();
 
 /// What `body` launched and moved. Only a device that checks can count: elsewhere kernels is counted and traffic empty.
 /// Launches of other host threads would be counted too.
@@ -90,7 +99,9 @@ Launches count_launches(Body&& body) {
 /// Owns a stream. Kernels on one stream run in order; on the CPU device every launch has ended when it returns.
 class Stream {
  public:
+  /// Makes a stream. Throws KernelFault when CUDA cannot.
   Stream();
+  /// The stream, for a launcher. It ends with this object.
   cudaStream_t get() const { return stream_.get(); }
 
  private:

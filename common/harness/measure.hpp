@@ -16,25 +16,29 @@ namespace ladder {
 
 /// One thing to time at one shape. It owns its buffers, through its functions.
 struct Work {
-  std::function<void()> run;           // one call of a launcher; need not wait for it
-  std::function<std::string()> wrong;  // after a run: what is wrong with the output, empty when nothing is
-  double bytes = 0;                    // by model: each input read once, each output written once
-  double operations = 0;     // floating-point operations by model, where these are the limit and bytes are not
-  std::string problem = {};  // what is computed at which shape; variants and peers share it
+  std::function<void()> run;           ///< One call of a launcher; need not wait for it.
+  std::function<std::string()> wrong;  ///< After a run: what is wrong with the output, empty when nothing is.
+  double bytes = 0;                    ///< By model: each input read once, each output written once.
+  double operations = 0;     ///< Floating-point operations by model, where these are the limit and bytes are not.
+  std::string problem = {};  ///< What is computed at which shape; variants and peers share it.
 };
 
 /// Runs `body`, waits for it, and returns what is then wrong with the output of `work`.
 std::string run_and_check(const Work& work, const std::function<void()>& body);
 
-/// What a device can do at most, per second: copy so many bytes, read and written ones counted, by memcpy or by a
-/// kernel; do so many fp32 operations, a multiply-add counted as two.
+/// What a device can do at most, per second.
 struct Ceilings {
-  double memcpy_bytes = 0, kernel_bytes = 0, operations = 0;
+  double memcpy_bytes = 0;  ///< Bytes that memcpy copies, read and written ones counted.
+  double kernel_bytes = 0;  ///< Bytes that a kernel copies, counted likewise.
+  double operations = 0;    ///< fp32 operations, a multiply-add counted as two.
+  /// The copy ceiling: the better of the two.
   constexpr double bytes() const { return std::max(memcpy_bytes, kernel_bytes); }
 };
 
-/// Those of an NVIDIA H200: the medians in this result. tests/bench/ceilings.py compares them with the newest one.
+/// Those of an NVIDIA H200: the medians in H200_CEILINGS_SOURCE. tests/bench/ceilings.py compares them with the newest
+/// one.
 inline constexpr Ceilings H200_CEILINGS{.memcpy_bytes = 4258e9, .kernel_bytes = 4268e9, .operations = 63.2e12};
+/// The result, from the root of the repository.
 inline constexpr const char* H200_CEILINGS_SOURCE = "docs/results/2026-11-30-h200-bench.json";
 
 /// Measures them on this device, as medians of so many calls. Takes 2 GiB of its memory meanwhile.
@@ -70,7 +74,9 @@ bool on_gpu();
 /// Seconds that `body` takes on the device. Before it a buffer several times as large as the L2 cache is written: what
 /// `body` reads comes from memory, and its launch is already waiting when the clock starts.
 double seconds(const std::function<void()>& body);
+/// Copies `bytes` inside the device's memory, by memcpy; need not wait for it.
 void copy_on_device(void* to, const void* from, std::size_t bytes);
-std::vector<std::pair<std::string, std::string>> device_facts();  // for the head of the results
+/// Names and values that describe the device, for the head of the results.
+std::vector<std::pair<std::string, std::string>> device_facts();
 
 }  // namespace ladder

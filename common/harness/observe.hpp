@@ -13,9 +13,11 @@
 namespace ladder {
 /// The three options. A device that cannot follow one refuses it before anything runs.
 struct ObserveOptions {
-  std::string order, picture;
-  bool counters = false;
+  std::string order;      ///< In the words of try_set_order(); empty: as the device is set.
+  std::string picture;    ///< The file to write; empty: none.
+  bool counters = false;  ///< Whether to print tables.
 
+  /// Adds them to a program's options.
   void add_to(CommandLine& command_line);
   /// Sets the order, and what observe() records from here on. Throws InvalidArgument, naming the option.
   void apply() const;

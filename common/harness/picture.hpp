@@ -11,17 +11,21 @@
 namespace ladder {
 /// The shape of a contiguous tensor that begins at `data`. A picture shows all axes but the last as rows.
 struct Tensor {
-  const void* data;
-  std::vector<int64_t> sizes;
+  const void* data;            ///< Its first element, on the device.
+  std::vector<int64_t> sizes;  ///< Its shape.
 
+  /// Where a view lies, and its sizes. Its strides are not looked at.
   template <class T, int RANK>
   Tensor(const View<T, RANK>& view) : data(view.data), sizes(view.sizes.begin(), view.sizes.end()) {}
 };
 
 /// Rows x columns cells, each of which is of some kind; what merge_equal makes of them.
 struct Tile {
-  int64_t row, column, rows, columns;
-  uint32_t kind;
+  int64_t row;      ///< Its uppermost row.
+  int64_t column;   ///< Its leftmost column.
+  int64_t rows;     ///< Its height, in cells.
+  int64_t columns;  ///< Its width, in cells.
+  uint32_t kind;    ///< What its cells have in common, as the caller numbers it.
 };
 /// Rectangles of equal kind that cover each cell once, by rows. Equal neighbours in a row are merged, and equal runs
 /// of neighbouring rows.

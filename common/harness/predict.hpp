@@ -14,16 +14,16 @@ namespace ladder {
 
 /// A count and where it comes from: {12.0 * n, "12 n"}.
 struct Count {
-  double value = 0;
-  std::string formula = {};
+  double value = 0;          ///< How many.
+  std::string formula = {};  ///< From what, in words.
 };
 
 /// One kernel, or several that one call launches, at one shape.
 struct Prediction {
-  std::string what;
-  Count bytes;
-  Count operations = {};            // floating-point ones; a multiply-add is two
-  std::function<Work()> make = {};  // what to time on a GPU, with its buffers; called on no other device
+  std::string what;                 ///< Its name in the table.
+  Count bytes;                      ///< Read and written.
+  Count operations = {};            ///< Floating-point ones; a multiply-add is two.
+  std::function<Work()> make = {};  ///< What to time on a GPU, with its buffers; called on no other device.
 };
 
 /// Bytes at the copy ceiling, or operations at the fp32 ceiling, whichever takes longer; 0 when there is nothing to do.

@@ -7,15 +7,15 @@
 
 namespace ladder {
 
-constexpr int ACCESS_BYTES = 16;  // the most that one instruction moves for a thread
+constexpr int ACCESS_BYTES = 16;  ///< The most bytes that one instruction moves for a thread.
 
 /// The number of elements in one access of 16 bytes: 4 of float, 8 of __nv_bfloat16.
 template <class T>
 constexpr int WHOLE_ACCESS = ACCESS_BYTES / static_cast<int>(sizeof(T));
 
-/// One element, or a whole access. `from` must be aligned to the whole of it. A bf16 is the upper half of the fp32 of
-/// the same value, so that nothing is rounded here.
+/// Loads one fp32 element.
 __device__ inline void load(const float* from, float (&to)[1]) { to[0] = *from; }
+/// Loads four fp32 elements by one access; `from` must lie at a multiple of 16 bytes.
 __device__ inline void load(const float* from, float (&to)[4]) {
   const float4 access = *reinterpret_cast<const float4*>(from);
   to[0] = access.x;
@@ -23,7 +23,9 @@ __device__ inline void load(const float* from, float (&to)[4]) {
   to[2] = access.z;
   to[3] = access.w;
 }
+/// Loads one bf16 element. It is the upper half of the fp32 of the same value, so that nothing is rounded.
 __device__ inline void load(const __nv_bfloat16* from, float (&to)[1]) { to[0] = __bfloat162float(*from); }
+/// Loads eight bf16 elements by one access, likewise exact; `from` must lie at a multiple of 16 bytes.
 __device__ inline void load(const __nv_bfloat16* from, float (&to)[8]) {
   const uint4 access = *reinterpret_cast<const uint4*>(from);
   const unsigned words[4] = {access.x, access.y, access.z, access.w};
@@ -34,12 +36,15 @@ __device__ inline void load(const __nv_bfloat16* from, float (&to)[8]) {
   }
 }
 
-/// The way back. To bf16 each value is rounded to the nearest, ties to even.
+/// Stores one fp32 element.
 __device__ inline void store(float* to, const float (&from)[1]) { *to = from[0]; }
+/// Stores four fp32 elements by one access; `to` must lie at a multiple of 16 bytes.
 __device__ inline void store(float* to, const float (&from)[4]) {
   *reinterpret_cast<float4*>(to) = make_float4(from[0], from[1], from[2], from[3]);
 }
+/// Stores one bf16 element, rounded to the nearest, ties to even.
 __device__ inline void store(__nv_bfloat16* to, const float (&from)[1]) { *to = __float2bfloat16(from[0]); }
+/// Stores eight bf16 elements by one access, rounded likewise; `to` must lie at a multiple of 16 bytes.
 __device__ inline void store(__nv_bfloat16* to, const float (&from)[8]) {
   unsigned words[4];
 #pragma unroll

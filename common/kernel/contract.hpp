@@ -15,7 +15,7 @@
 
 namespace ladder {
 
-/// Throws "<function>: <argument> is <value>, must be <limit>".
+/// Throws InvalidArgument with the text `<function>: <argument> is <value>, must be <limit>`.
 [[noreturn]] inline void refuse(const std::string& function, const std::string& argument, const std::string& value,
                                 const std::string& limit) {
   throw InvalidArgument(function + ": " + argument + " is " + value + ", must be " + limit);

@@ -35,7 +35,8 @@ inline std::atomic<int64_t> kernels_launched{0};
 
 /// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with every result checked. Opts in to shared memory
 /// above 48 KiB. Throws LaunchRefused, before anything runs, when the device does not take the launch; the next launch
-/// is then clean. What goes wrong inside the kernel is only known when the stream is synchronized.
+/// is then clean. What goes wrong inside the kernel is only known when the stream is synchronized. (On the CPU device
+/// the kernel has ended when this returns, and its fault is thrown from here, as KernelFault.)
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {

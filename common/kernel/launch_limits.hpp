@@ -14,12 +14,14 @@ namespace ladder {
 
 /// A GPU architecture, as far as a launch is concerned. Source: CUDA C++ Programming Guide, "Compute Capabilities".
 struct DeviceModel {
-  std::string_view name;
-  std::size_t shared_bytes;  // dynamic shared memory one block may have, after opting in above 48 KiB
+  std::string_view name;     ///< As nvcc calls it: "sm_90".
+  std::size_t shared_bytes;  ///< Dynamic shared memory that one block may have, after opting in above 48 KiB.
 };
+/// The architectures that the CPU device can play.
 inline constexpr std::array<DeviceModel, 5> DEVICE_MODELS{
     {{"sm_75", 64 * 1024}, {"sm_80", 163 * 1024}, {"sm_86", 99 * 1024}, {"sm_89", 99 * 1024}, {"sm_90", 227 * 1024}}};
-inline constexpr std::size_t STATIC_SHARED_BYTES = 48 * 1024;  // all __shared__ arrays of a kernel together
+/// The most bytes that all `__shared__` arrays of a kernel may have together, and that a launch has without opting in.
+inline constexpr std::size_t STATIC_SHARED_BYTES = 48 * 1024;
 
 /// Throws LaunchRefused when no GPU, or not one with `shared_limit` bytes of shared memory per block, takes this
 /// launch. `kernel_name` is called only then: finding a name costs more than a small launch.

@@ -5,17 +5,22 @@
 
 namespace ladder {
 
-constexpr int WARP_SIZE = 32;
-constexpr unsigned FULL_WARP = 0xffffffffu;
+constexpr int WARP_SIZE = 32;                ///< Threads of a warp, on every GPU so far.
+constexpr unsigned FULL_WARP = 0xffffffffu;  ///< The mask of a shuffle in which all 32 lanes take part.
 
-// The two operations that softmax needs. fmaxf passes over a NaN; the sum that follows does not, so a NaN still
-// reaches every element of its row.
+/// The maximum, as an operation to reduce by. fmaxf passes over a NaN; the sum that follows in a softmax does not, so a
+/// NaN still reaches every element of its row.
 struct Max {
+  /// The larger of the two.
   __device__ float operator()(float a, float b) const { return fmaxf(a, b); }
+  /// What leaves the other operand as it is.
   __device__ static float identity() { return -INFINITY; }
 };
+/// The sum, likewise. A NaN stays one.
 struct Sum {
+  /// a + b, rounded once.
   __device__ float operator()(float a, float b) const { return a + b; }
+  /// What leaves the other operand as it is.
   __device__ static float identity() { return 0.0f; }
 };
 

@@ -2,4 +2,5 @@
 // it.
 #pragma once
 
+/// A stream: launches on one run in order. nullptr is the default stream.
 using cudaStream_t = struct CUstream_st*;

@@ -11,21 +11,22 @@ namespace ladder {
 /// A tensor in memory that somebody else owns. Sizes, strides and extent count elements, not bytes. The element at
 /// (i, j, ...) is data[i * strides[0] + j * strides[1] + ...].
 ///
-/// `extent` is the number of elements that may be touched from `data` on. Without it a launcher could not refuse a view
+/// Without its extent a launcher could not refuse a view
 /// that is longer than its memory.
 template <class T, int RANK>
 struct View {
-  T* data = nullptr;
-  std::array<int64_t, RANK> sizes{};
-  std::array<int64_t, RANK> strides{};
-  int64_t extent = 0;
+  T* data = nullptr;                    ///< The element at (0, 0, ...).
+  std::array<int64_t, RANK> sizes{};    ///< Elements along each axis.
+  std::array<int64_t, RANK> strides{};  ///< Elements from one index of an axis to the next.
+  int64_t extent = 0;                   ///< Elements that may be touched from `data` on.
 
-  // A launcher reads its inputs through View<const float, ...>; any view may be read.
+  /// A launcher reads its inputs through View<const float, ...>; any view may be read.
   template <class U>
   requires(!std::is_const_v<T> && std::is_same_v<U, const T>) operator View<U, RANK>() const {
     return {data, sizes, strides, extent};
   }
 
+  /// True when some axis has no elements.
   bool empty() const {
     for (int64_t size : sizes)
       if (size == 0) return true;
@@ -46,12 +47,15 @@ struct View {
   }
 };
 
+/// A tensor of shape (n).
 template <class T>
-using Vector = View<T, 1>;  // (n)
+using Vector = View<T, 1>;
+/// A tensor of shape (rows, columns).
 template <class T>
-using Matrix = View<T, 2>;  // (rows, columns)
+using Matrix = View<T, 2>;
+/// A tensor of shape (batch, heads, sequence, head dimension): Q, K, V and O of attention.
 template <class T>
-using Heads = View<T, 4>;  // (batch, head, sequence, head dimension): Q, K, V and O of attention
+using Heads = View<T, 4>;
 
 /// A view of `sizes` elements that lie one behind the other, the last axis fastest, and of nothing beyond them.
 template <class T, class... Sizes>

@@ -5,8 +5,8 @@
 
 namespace step01 {
 
-// One thread per element. n_elements is seldom a multiple of BLOCK_SIZE, so the last block has threads with nothing to
-// do: the mask keeps them from touching what lies behind the arrays.
+/// One thread per element. n_elements is seldom a multiple of BLOCK_SIZE, so the last block has threads with nothing to
+/// do: the mask keeps them from touching what lies behind the arrays.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE) vector_add_kernel(const float* x,  // (n_elements)
                                                                 const float* y,  // (n_elements)
@@ -18,7 +18,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE) vector_add_kernel(const float* x, 
   if (mask) out[offsets] = x[offsets] + y[offsets];
 }
 
-// What both launchers of this rung ask of their arguments.
+/// Throws ladder::InvalidArgument unless the vectors are what both launchers of this rung take: see vector_add().
 inline void require_vectors(const char* function, const ladder::Vector<const float>& x,
                             const ladder::Vector<const float>& y, const ladder::Vector<float>& out) {
   using namespace ladder;

@@ -11,6 +11,7 @@
 
 namespace step01 {
 
+/// Four elements per thread. A block owns 4 * BLOCK_SIZE of them; the last thread with work may have fewer than four.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     vector_add_vectorized_kernel(const float* x,  // (n_elements), 16-byte aligned
@@ -29,9 +30,10 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
+/// Where a 16-byte access may start.
 inline bool aligned_to_16_bytes(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % 16 == 0; }
 
-/// The same contract and the same result as vector_add, to the bit.
+/// The same contract and the same result as vector_add(), to the bit.
 inline void vector_add_vectorized(ladder::Vector<const float> x, ladder::Vector<const float> y,
                                   ladder::Vector<float> out, cudaStream_t stream = nullptr) {
   require_vectors("vector_add_vectorized", x, y, out);

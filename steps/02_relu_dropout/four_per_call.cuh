@@ -11,14 +11,14 @@
 
 namespace step02 {
 
-// The elements of one call. ReLU comes last here: the same number, to the bit, since 1 - p is positive, and the
-// division is spared the zeros that ReLU makes of half the elements. A GPU divides 0 on a slow path, which the whole
-// warp takes.
+/// ReLU and dropout of the elements of one call. ReLU comes last here: the same number, to the bit, since 1 - p is
+/// positive, and the division is spared the zeros that ReLU makes of half the elements. A GPU divides 0 on a slow path,
+/// which the whole warp takes.
 __device__ inline float4 relu_dropout_of_four(float4 a, uint4 words, float p) {
   return make_float4(relu(dropout(a.x, uniform_from(words.x), p)), relu(dropout(a.y, uniform_from(words.y), p)),
                      relu(dropout(a.z, uniform_from(words.z), p)), relu(dropout(a.w, uniform_from(words.w), p)));
 }
-// The same where not all four exist, or cannot be moved at once.
+/// The same where not all four exist, or cannot be moved at once.
 __device__ inline void relu_dropout_one_by_one(const float* x,  // (n_elements)
                                                float* out,      // (n_elements), may be x
                                                int64_t offsets, int64_t n_elements, uint4 words, float p) {
@@ -32,9 +32,9 @@ __device__ inline void relu_dropout_one_by_one(const float* x,  // (n_elements)
   one(offsets + 3, words.w);
 }
 
-// When the stream of random numbers does not start at a multiple of 4, the first thread owns the elements of a call
-// that an earlier launch began: its first offsets are negative then, and masked out. So the same words go to the same
-// places of the stream however it is cut into launches.
+/// One thread per call of Philox. When the stream of random numbers does not start at a multiple of 4, the first thread
+/// owns the elements of a call that an earlier launch began: its first offsets are negative then, and masked out. So
+/// the same words go to the same places of the stream however it is cut into launches.
 template <int BLOCK_SIZE, bool VECTORIZED>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     relu_dropout_four_per_call_kernel(const float* x,  // (n_elements)
@@ -51,12 +51,12 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
-// True when the first element of each thread lies at a multiple of 16 bytes.
+/// True when the first element of each thread lies at a multiple of 16 bytes.
 inline bool calls_are_aligned(const void* pointer, uint64_t first_counter) {
   return (reinterpret_cast<std::uintptr_t>(pointer) - first_counter % 4 * sizeof(float)) % 16 == 0;
 }
 
-/// The contract of relu_dropout, with the other mapping: element i draws word (first_counter + i) % 4 of
+/// The contract of relu_dropout(), with the other mapping: element i draws word (first_counter + i) % 4 of
 /// Philox(seed, counter (first_counter + i) / 4). The mask depends on neither BLOCK_SIZE nor the pointers' alignment.
 /// The next call that wants new numbers under the same seed starts at first_counter + n, here too.
 template <int BLOCK_SIZE = 256>

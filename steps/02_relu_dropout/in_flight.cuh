@@ -9,8 +9,9 @@
 
 namespace step02 {
 
-// For pointers that calls_are_aligned() accepts. A block owns CALLS * BLOCK_SIZE calls of Philox; a thread's calls lie
-// BLOCK_SIZE apart, so that a warp's accesses are 512 bytes that lie together.
+/// CALLS calls of Philox per thread, all loads before the first of them, for pointers that calls_are_aligned() accepts.
+/// A block owns CALLS * BLOCK_SIZE calls of Philox; a thread's calls lie BLOCK_SIZE apart, so that a warp's accesses
+/// are 512 bytes that lie together.
 template <int BLOCK_SIZE, int CALLS>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     relu_dropout_in_flight_kernel(const float* x,  // (n_elements)
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
-/// The contract and the result of relu_dropout_four_per_call, to the bit.
+/// The contract and the result of relu_dropout_four_per_call(), to the bit.
 template <int BLOCK_SIZE = 64, int CALLS = 4>
 void relu_dropout_in_flight(ladder::Vector<const float> x, ladder::Vector<float> out, float p, uint64_t seed,
                             uint64_t first_counter = 0, cudaStream_t stream = nullptr) {

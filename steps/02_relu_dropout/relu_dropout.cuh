@@ -10,15 +10,16 @@
 
 namespace step02 {
 
-// A comparison, not fmaxf, which passes over a NaN: fmaxf(NaN, 0) is 0, and the error would be hidden. -0 becomes +0.
+/// max(x, 0). A comparison, not fmaxf, which passes over a NaN: fmaxf(NaN, 0) is 0, and the error would be hidden. -0
+/// becomes +0.
 __device__ inline float relu(float x) { return x <= 0.0f ? 0.0f : x; }
 
-// Keeps where random >= p. Since random is in [0, 1), p = 0 keeps all and p = 1 drops all. A dropped element is 0
-// whatever x was: chosen, not multiplied by 0, which would turn an infinity into NaN. Survivors are divided by the
-// probability of surviving, so that the expected sum stays.
+/// Keeps where random >= p. Since random is in [0, 1), p = 0 keeps all and p = 1 drops all. A dropped element is 0
+/// whatever x was: chosen, not multiplied by 0, which would turn an infinity into NaN. Survivors are divided by the
+/// probability of surviving, so that the expected sum stays.
 __device__ inline float dropout(float x, float random, float p) { return random >= p ? x / (1.0f - p) : 0.0f; }
 
-// One thread per element, as in rung 01. x is read once, out written once; between them lies only arithmetic.
+/// One thread per element, as in rung 01. x is read once, out written once; between them lies only arithmetic.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     relu_dropout_kernel(const float* x,  // (n_elements)
@@ -33,7 +34,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   }
 }
 
-// What the launchers of this rung ask of their arguments.
+/// Throws ladder::InvalidArgument unless the arguments are what the launchers of this rung take: see relu_dropout().
 inline void require_relu_dropout(const char* function, const ladder::Vector<const float>& x,
                                  const ladder::Vector<float>& out, float p, uint64_t first_counter) {
   using namespace ladder;

@@ -11,9 +11,11 @@
 
 namespace step02 {
 
+/// What count_drops saw.
 struct Drops {
-  int64_t candidates = 0;  // elements that dropout could be seen to drop
-  int64_t dropped = 0;
+  int64_t candidates = 0;  ///< Elements that dropout could be seen to drop.
+  int64_t dropped = 0;     ///< Those of them that it dropped.
+  /// The part that was dropped. Needs a candidate.
   double rate() const { return static_cast<double>(dropped) / static_cast<double>(candidates); }
 };
 

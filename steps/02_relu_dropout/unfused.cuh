@@ -6,6 +6,7 @@
 
 namespace step02 {
 
+/// The first of the two. One thread per element: out = relu(x).
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE) relu_kernel(const float* x,  // (n_elements)
                                                           float* out,      // (n_elements), may be x
@@ -15,6 +16,7 @@ __global__ void __launch_bounds__(BLOCK_SIZE) relu_kernel(const float* x,  // (n
   if (mask) out[offsets] = relu(x[offsets]);
 }
 
+/// The second: out = dropout(x), with the random numbers of relu_dropout_kernel.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(BLOCK_SIZE)
     dropout_kernel(const float* x,  // (n_elements)
@@ -25,8 +27,8 @@ __global__ void __launch_bounds__(BLOCK_SIZE)
   if (mask) out[offsets] = dropout(x[offsets], uniform_from(random_words(seed, first_counter + offsets).x), p);
 }
 
-/// The same contract and the same result as relu_dropout, to the bit. `out` also holds what passes between the kernels.
-/// Moves 16 n bytes: 8 n read, 8 n written.
+/// The same contract and the same result as relu_dropout(), to the bit. `out` also holds what passes between the
+/// kernels. Moves 16 n bytes: 8 n read, 8 n written.
 inline void relu_dropout_unfused(ladder::Vector<const float> x, ladder::Vector<float> out, float p, uint64_t seed,
                                  uint64_t first_counter = 0, cudaStream_t stream = nullptr) {
   require_relu_dropout("relu_dropout_unfused", x, out, p, first_counter);

@@ -10,18 +10,19 @@
 
 namespace step03 {
 
-// A block keeps its row in registers. A block has at most 1024 threads, which leaves 64 registers to each: 32 columns
-// of the widest row take half of them.
+/// The most columns that a block has room for. It keeps its row in registers. A block has at most 1024 threads, which
+/// leaves 64 registers to each: 32 columns of the widest row take half of them.
 constexpr int MAX_BLOCK_SIZE = 32768;
 
-// Whole warps; four columns for each thread, until a block can have no more threads.
+/// The threads of a block with room for `block_size` columns: whole warps; four columns for each thread, until a block
+/// can have no more threads.
 __host__ __device__ constexpr int threads_for(int block_size) {
   return block_size < 128 ? 32 : block_size < 4096 ? block_size / 4 : 1024;
 }
 
-// One block per row. BLOCK_SIZE is the number of columns that a block has room for, a power of two; n_cols is how many
-// there are. The row is read once and written once, and between the two it is in registers: output may be input, since
-// each thread writes only the columns that it has read itself.
+/// One block per row. BLOCK_SIZE is the number of columns that a block has room for, a power of two; n_cols is how many
+/// there are. The row is read once and written once, and between the two it is in registers: output may be input, since
+/// each thread writes only the columns that it has read itself.
 template <int BLOCK_SIZE>
 __global__ void __launch_bounds__(threads_for(BLOCK_SIZE)) softmax_kernel(float* output,             // (n_rows, n_cols)
                                                                           const float* input,        // (n_rows, n_cols)
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(threads_for(BLOCK_SIZE)) softmax_kernel(float*
   }
 }
 
-// What a launcher of this rung asks of its arguments.
+/// Throws ladder::InvalidArgument unless the matrices are what a launcher of this rung takes: see softmax().
 inline void require_softmax(const char* function, const ladder::Matrix<const float>& input,
                             const ladder::Matrix<float>& output) {
   ladder::require_rows(function, "input", input);

@@ -5,7 +5,8 @@
 
 namespace step04 {
 
-// exp(x) is infinite in fp32 from x = 88.73 on, and infinity / infinity is NaN.
+/// WRONG: one block per row, and no maximum. exp(x) is infinite in fp32 from x = 88.73 on, and infinity / infinity is
+/// NaN.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS)
     softmax_naive_kernel(float* output,       // (n_rows, n_cols)
@@ -20,6 +21,7 @@ __global__ void __launch_bounds__(THREADS)
     output_row_start[col] = expf(row_start[col]) / denominator;
 }
 
+/// The contract of softmax(), for any number of columns; NaN in rows with a value from 88.73 on.
 inline void softmax_naive(ladder::Matrix<const float> input, ladder::Matrix<float> output) {
   require_softmax("softmax_naive", input, output);
   if (input.empty()) return;

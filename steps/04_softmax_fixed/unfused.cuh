@@ -9,6 +9,8 @@
 namespace step04 {
 
 // In all five: one block per row, and its threads take the columns in turn.
+
+/// The first: row_max = the maximum of each row.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS)
     row_max_kernel(float* row_max,  // (n_rows)
@@ -20,6 +22,7 @@ __global__ void __launch_bounds__(THREADS)
   if (threadIdx.x == 0) row_max[blockIdx.x] = value;
 }
 
+/// The second: shifted = input - row_max, column by column.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) subtract_kernel(float* shifted,  // (n_rows, n_cols), contiguous
                                                            const float* input, int64_t input_row_stride,
@@ -31,6 +34,7 @@ __global__ void __launch_bounds__(THREADS) subtract_kernel(float* shifted,  // (
   for (int64_t col = threadIdx.x; col < n_cols; col += THREADS) shifted_row[col] = row_start[col] - subtrahend;
 }
 
+/// The third: numerator = exp(shifted).
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) exp_kernel(float* numerator,      // (n_rows, n_cols), contiguous
                                                       const float* shifted,  // (n_rows, n_cols), contiguous
@@ -39,6 +43,7 @@ __global__ void __launch_bounds__(THREADS) exp_kernel(float* numerator,      // 
   for (int64_t col = threadIdx.x; col < n_cols; col += THREADS) numerator[row + col] = expf(shifted[row + col]);
 }
 
+/// The fourth: denominator = the sum of each row.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) row_sum_kernel(float* denominator,      // (n_rows)
                                                           const float* numerator,  // (n_rows, n_cols), contiguous
@@ -50,6 +55,7 @@ __global__ void __launch_bounds__(THREADS) row_sum_kernel(float* denominator,   
   if (threadIdx.x == 0) denominator[blockIdx.x] = value;
 }
 
+/// The fifth: output = numerator / denominator.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS) divide_kernel(float* output, int64_t output_row_stride,
                                                          const float* numerator,    // (n_rows, n_cols), contiguous
@@ -61,7 +67,7 @@ __global__ void __launch_bounds__(THREADS) divide_kernel(float* output, int64_t 
   for (int64_t col = threadIdx.x; col < n_cols; col += THREADS) output_row_start[col] = row_start[col] / divisor;
 }
 
-constexpr int UNFUSED_THREADS = 256;
+constexpr int UNFUSED_THREADS = 256;  ///< Threads of a block of each of the five.
 
 /// Elements that softmax_unfused needs for its intermediates: two of the input's shape, and two for each row.
 constexpr int64_t unfused_scratch(int64_t n_rows, int64_t n_cols) { return 2 * n_rows * (n_cols + 1); }
@@ -72,7 +78,7 @@ constexpr double unfused_bytes(int64_t n_rows, int64_t n_cols) {
   return 4 * (8 * rows * cols + 4 * rows);
 }
 
-/// The same as softmax, up to the rounding of the sum, and for any number of columns. `scratch` (contiguous, at least
+/// The same as softmax(), up to the rounding of the sum, and for any number of columns. `scratch` (contiguous, at least
 /// unfused_scratch(n_rows, n_cols) elements) receives the intermediates and must lie apart from input and output.
 ///
 /// Moves, in elements, 8 M N + 2 M + 2 * 256 M for M rows of N columns: 5 M N read and 3 M N written, a maximum and a

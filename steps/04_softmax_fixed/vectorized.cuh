@@ -18,31 +18,32 @@
 
 namespace step04 {
 
-// Threads for a row, chosen by measurement on an H200. fp32: eight columns for each thread up to 512 threads, then more
-// columns up to 32, which fill half of the registers, then more threads.
+/// Threads for a row, chosen by measurement on an H200. fp32: eight columns for each thread up to 512 threads, then
+/// more columns up to 32, which fill half of the registers, then more threads.
 template <class T>
 constexpr int vectorized_threads_for(int block_size) {
   return block_size <= 16384 ? std::clamp(block_size / 8, 32, 512) : 1024;
 }
-// bf16: sixteen columns, above 1024 thirty-two.
+/// Threads for a row of bf16: sixteen columns for each thread, above 1024 columns thirty-two.
 template <>
 constexpr int vectorized_threads_for<__nv_bfloat16>(int block_size) {
   return std::clamp(block_size / (block_size <= 1024 ? 16 : 32), 16, 1024);
 }
 
-// Rows for a block. Where a row has a warp or less, its threads meet by shuffles, and no row waits for another.
+/// Rows for a block. Where a row has a warp or less, its threads meet by shuffles, and no row waits for another.
 __host__ __device__ constexpr int vectorized_rows_for(int threads) {
   return threads <= ladder::WARP_SIZE ? 64 / threads : 1;
 }
 
-// bf16 rounds the result to 4e-3. There __expf is exact enough, and a few instructions where expf is eight; at
-// x - max = -16 it may be 20 units in the last place off, 2.4e-6.
+/// exp, as exact as the result is stored. bf16 rounds it to 4e-3. There `__expf` is exact enough, and a few
+/// instructions where expf is eight; at x - max = -16 it may be 20 units in the last place off, 2.4e-6.
 template <class T>
 __device__ float exp_for(float x) {
   return sizeof(T) == sizeof(float) ? expf(x) : __expf(x);
 }
 
-// COLUMNS of an access: a whole access, or 1 where rows do not start at multiples of 16 bytes.
+/// A row for each THREADS threads. COLUMNS of an access: a whole access, or 1 where rows do not start at multiples of
+/// 16 bytes.
 template <int BLOCK_SIZE, int THREADS, int COLUMNS, class T>
 __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
     softmax_vectorized_kernel(T* output,                 // (n_rows, n_cols), each row aligned to an access
@@ -103,6 +104,7 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
   }
 }
 
+/// Throws ladder::InvalidArgument unless the matrices are what softmax_vectorized takes.
 template <class T>
 void require_vectorized(const ladder::Matrix<const T>& input, const ladder::Matrix<T>& output) {
   constexpr const char* FUNCTION = "softmax_vectorized";
@@ -113,13 +115,14 @@ void require_vectorized(const ladder::Matrix<const T>& input, const ladder::Matr
   if (!input.empty()) ladder::require_range(FUNCTION, "n_cols", input.sizes[1], 1, MAX_BLOCK_SIZE);
 }
 
-// True when each row starts at a multiple of 16 bytes.
+/// True when each row starts at a multiple of 16 bytes.
 template <class T>
 bool rows_are_aligned(const ladder::Matrix<T>& view) {
   const bool first = reinterpret_cast<std::uintptr_t>(view.data) % ladder::ACCESS_BYTES == 0;
   return first && (view.sizes[0] == 1 || view.strides[0] % ladder::WHOLE_ACCESS<T> == 0);
 }
 
+/// Launches the kernel for a row's width, with accesses of COLUMNS elements. There must be a row and a column.
 template <int COLUMNS, class T>
 void launch_vectorized(ladder::Matrix<const T> input, ladder::Matrix<T> output, cudaStream_t stream) {
   const int64_t n_rows = input.sizes[0], n_cols = input.sizes[1];
@@ -132,12 +135,13 @@ void launch_vectorized(ladder::Matrix<const T> input, ladder::Matrix<T> output, 
       });
 }
 
+/// True when all of both matrices can be moved by accesses of 16 bytes.
 template <class T>
 bool takes_whole_accesses(const ladder::Matrix<const T>& input, const ladder::Matrix<T>& output) {
   return input.sizes[1] % ladder::WHOLE_ACCESS<T> == 0 && rows_are_aligned(input) && rows_are_aligned(output);
 }
 
-/// The contract of softmax; the results may differ by rounding, since the sum is formed in another order. Where rows
+/// The contract of softmax(); the results may differ by rounding, since the sum is formed in another order. Where rows
 /// start off 16-byte alignment, or their width is no multiple of 4, it leaves them to softmax.
 inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix<float> output,
                                cudaStream_t stream = nullptr) {

@@ -10,28 +10,30 @@
 #include "common/kernel/gpu.cuh"
 
 namespace step05 {
+constexpr int WARPS = 8;                            ///< Warps of a block.
+constexpr int THREADS = WARPS * ladder::WARP_SIZE;  ///< Threads of a block.
+constexpr int QUERIES_PER_BLOCK = 32;               ///< Queries of a block, which its warps take in turn.
+constexpr int64_t LARGEST_HEAD_DIM = 256;           ///< What attention takes at most.
 
-constexpr int WARPS = 8;  // of a block
-constexpr int THREADS = WARPS * ladder::WARP_SIZE;
-constexpr int QUERIES_PER_BLOCK = 32;
-constexpr int64_t LARGEST_HEAD_DIM = 256;
-
-// How far apart the rows of a (batch, heads, sequence, head_dim) tensor lie, in elements. Inside a row the step is 1.
+/// How far apart the rows of a (batch, heads, sequence, head_dim) tensor lie, in elements. Inside a row the step is 1.
 struct Strides {
-  int64_t batch, head, row;
+  int64_t batch;  ///< From one batch to the next.
+  int64_t head;   ///< From one head to the next.
+  int64_t row;    ///< From one row to the next.
+  /// Where row i of head h of batch b begins.
   __device__ int64_t row_start(int64_t b, int64_t h, int64_t i) const { return b * batch + h * head + i * row; }
 };
 
-// The elements from one row of K to the next in shared memory: head_dim, made odd. In Q K^T the 32 lanes of a warp read
-// the same column of 32 rows. Shared memory has 32 banks, consecutive floats in consecutive banks: 32 multiples of an
-// odd stride fall into 32 different banks and are read at once, where a stride of 64 would put all of them into one
-// bank.
+/// The elements from one row of K to the next in shared memory: head_dim, made odd. In Q K^T the 32 lanes of a warp
+/// read the same column of 32 rows. Shared memory has 32 banks, consecutive floats in consecutive banks: 32 multiples
+/// of an odd stride fall into 32 different banks and are read at once, where a stride of 64 would put all of them into
+/// one bank.
 __host__ __device__ constexpr int64_t k_row_stride(int64_t head_dim) { return head_dim | 1; }
 
-// One block per tile of BLOCK_Q queries of one batch and head. It brings all of K and V on chip; then each warp takes
-// one query at a time, and no warp waits for another any more.
-// Costs that remain: every tile reads all of K and V again, causal or not; a block with much shared memory has its
-// multiprocessor to itself; and each multiply-add fetches both its factors from shared memory.
+/// One block per tile of BLOCK_Q queries of one batch and head. It brings all of K and V on chip; then each warp takes
+/// one query at a time, and no warp waits for another any more.
+/// Costs that remain: every tile reads all of K and V again, causal or not; a block with much shared memory has its
+/// multiprocessor to itself; and each multiply-add fetches both its factors from shared memory.
 template <int BLOCK_Q>
 __global__ void __launch_bounds__(THREADS)
     attention_kernel(const float* q, Strides q_strides,                      // (batch, heads, q_len, head_dim)
@@ -99,8 +101,9 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
-// What lies in shared memory: K and V, and for each warp a query and its scores.
+/// The floats of shared memory for each key: its rows of K and V, and a score for each warp.
 constexpr int64_t floats_per_key(int64_t head_dim) { return k_row_stride(head_dim) + head_dim + WARPS; }
+/// The floats of shared memory whatever k_len is: a query for each warp.
 constexpr int64_t floats_besides(int64_t head_dim) { return WARPS * head_dim; }
 
 /// The largest k_len for which one block needs no more than `bytes` of shared memory.
@@ -128,7 +131,7 @@ inline void require_on_chip(const char* function, int64_t k_len, int64_t head_di
             " keys, or a tiled algorithm (rung 07), which keeps only a tile of K and V on chip");
 }
 
-// What the launchers of this rung ask of their arguments.
+/// Throws ladder::InvalidArgument unless the tensors are what the launchers of this rung take: see attention().
 inline void require_attention(const char* function, const ladder::Heads<const float>& q,
                               const ladder::Heads<const float>& k, const ladder::Heads<const float>& v,
                               const ladder::Heads<float>& out) {

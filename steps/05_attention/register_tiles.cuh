@@ -13,21 +13,26 @@
 
 namespace step05 {
 
-constexpr int TILE_Q = ladder::WARP_SIZE;  // queries at a time
-constexpr int QUERIES_PER_BLOCK_OF_TILES = 4 * TILE_Q;
-constexpr int Q_STRIDE = TILE_Q + 4;  // a row of Q^T, so that a column is stored to 8 banks, not to one
-constexpr int KEYS_PER_WARP = 16;     // at a time: four lanes side by side, four keys each
+constexpr int TILE_Q = ladder::WARP_SIZE;               ///< Queries at a time.
+constexpr int QUERIES_PER_BLOCK_OF_TILES = 4 * TILE_Q;  ///< Queries of a block.
+constexpr int Q_STRIDE = TILE_Q + 4;  ///< A row of Q^T, so that a column is stored to 8 banks, not to one
+constexpr int KEYS_PER_WARP = 16;     ///< Keys at a time: four lanes side by side, four keys each.
 
-// Rows of K and V are padded by zeros to whole float4s, and those of K to an odd number of them: then four consecutive
-// rows, which a warp reads at once, lie in different banks.
+/// The elements from one row of V to the next in shared memory: rows are padded by zeros to whole float4s.
 __host__ __device__ constexpr int64_t padded(int64_t head_dim) { return ladder::cdiv(head_dim, 4) * 4; }
+/// The same for K, to an odd number of float4s: then four consecutive rows, which a warp reads at once, lie in
+/// different banks.
 __host__ __device__ constexpr int64_t k_tile_stride(int64_t head_dim) { return (ladder::cdiv(head_dim, 4) | 1) * 4; }
 
+/// Four floats as one access moves them; `first` must lie at a multiple of 16 bytes.
 __device__ inline float4& four_at(float* first) { return *reinterpret_cast<float4*>(first); }
+/// a * b + c for each of the four.
 __device__ inline float4 multiply_add(float4 a, float b, float4 c) {
   return make_float4(a.x * b + c.x, a.y * b + c.y, a.z * b + c.z, a.w * b + c.w);
 }
 
+/// One block per BLOCK_Q queries of one batch and head. It brings all of K and V on chip, then takes TILE_Q queries at
+/// a time; all its warps compute S, then the softmax, then O.
 template <int BLOCK_Q>
 __global__ void __launch_bounds__(THREADS)
     attention_register_tiles_kernel(const float* q, Strides q_strides,  // (batch, heads, q_len, head_dim)
@@ -160,10 +165,11 @@ __global__ void __launch_bounds__(THREADS)
   }
 }
 
-// What lies in shared memory: K, V and the scores of 32 queries; and those queries, and the warps' maxima and sums.
+/// The floats of shared memory for each key: its rows of K and V, and the scores of 32 queries.
 constexpr int64_t register_tiles_floats_per_key(int64_t head_dim) {
   return k_tile_stride(head_dim) + padded(head_dim) + TILE_Q;
 }
+/// The floats of shared memory whatever k_len is: 32 queries, and the warps' maxima and sums.
 constexpr int64_t register_tiles_floats_besides(int64_t head_dim) { return padded(head_dim) * Q_STRIDE + 2 * THREADS; }
 
 /// The largest k_len for which one block of attention_register_tiles needs no more than `bytes` of shared memory.
@@ -172,7 +178,7 @@ constexpr int64_t register_tiles_most_keys(int64_t head_dim, int64_t bytes) {
          register_tiles_floats_per_key(head_dim);
 }
 
-/// The contract of attention, to rounding, for up to register_tiles_most_keys keys; more are left to attention.
+/// The contract of attention(), to rounding, for up to register_tiles_most_keys keys; more are left to attention.
 inline void attention_register_tiles(ladder::Heads<const float> q, ladder::Heads<const float> k,
                                      ladder::Heads<const float> v, ladder::Heads<float> out, bool causal = false,
                                      std::optional<float> scale = std::nullopt, cudaStream_t stream = nullptr) {
