@@ -307,30 +307,26 @@ def open_page(driver, page, screen, expected_formulas, screenshot):
     return seen, problems
 
 
-def check_in_browser(site, parsed, names, screenshots):
+def check_in_browser(driver, site, parsed, names, screenshots):
     """Opens each page on each screen. Returns the problems, and how many images and formulas were seen."""
     problems, images, formulas = [], 0, 0
-    driver = start_browser()
-    try:
-        for name in names:
-            expected = parsed[(site / name).resolve()].formulas
-            of_page = {}  # the same on several screens is one problem
-            for screen in SCREENS:
-                shot = screenshots / f"{pathlib.Path(name).stem}-{screen[0]}.png" if screenshots else None
-                seen, found = open_page(driver, site / name, screen, expected, shot)
-                for problem in found:
-                    of_page.setdefault(problem, []).append(screen[0])
-                if seen and screen is SCREENS[0]:
-                    images += seen["images"]
-                    formulas += seen["formulas"]
-            problems += [f"{name} ({', '.join(where)}): {problem}" for problem, where in of_page.items()]
-    finally:
-        driver.quit()
+    for name in names:
+        expected = parsed[(site / name).resolve()].formulas
+        of_page = {}  # the same on several screens is one problem
+        for screen in SCREENS:
+            shot = screenshots / f"{pathlib.Path(name).stem}-{screen[0]}.png" if screenshots else None
+            seen, found = open_page(driver, site / name, screen, expected, shot)
+            for problem in found:
+                of_page.setdefault(problem, []).append(screen[0])
+            if seen and screen is SCREENS[0]:
+                images += seen["images"]
+                formulas += seen["formulas"]
+        problems += [f"{name} ({', '.join(where)}): {problem}" for problem, where in of_page.items()]
     return problems, images, formulas
 
 
-def check(site, browser=False, screenshots=None):
-    """(problems, the lines that close the report)."""
+def check(site, driver=None, screenshots=None):
+    """(problems, the lines that close the report). Pages are opened where there is a browser's driver."""
     links = Links(site)
     if not links.pages:
         return [f"{site} has no page"], []
@@ -339,10 +335,11 @@ def check(site, browser=False, screenshots=None):
     problems += missing
     lines = [f"another site, not fetched: {address}" for address in sorted(links.external)]
     summary = f"{len(links.pages)} pages, {links.count} links, {len(links.external)} to other sites"
-    if browser:
-        found, images, formulas = check_in_browser(site, links.pages, names, screenshots)
+    if driver:
+        found, images, formulas = check_in_browser(driver, site, links.pages, names, screenshots)
         problems += found
-        summary += f"; in the browser {len(names)} pages of the book on {len(SCREENS)} screens, {images} images, {formulas} formulas"
+        summary += (f"; in the browser {len(names)} pages of the book on {len(SCREENS)} screens, {images} images, "
+                    f"{formulas} formulas")
     return problems, lines + [f"{summary}: " + (f"{len(problems)} PROBLEMS" if problems else "no problem")]
 
 
@@ -368,11 +365,16 @@ def main():
         selenium_elsewhere()
     if arguments.screenshots:
         arguments.screenshots.mkdir(parents=True, exist_ok=True)
+    driver = None
     try:
-        problems, closing = check(arguments.site, arguments.browser, arguments.screenshots)
+        driver = start_browser() if arguments.browser else None
+        problems, closing = check(arguments.site, driver, arguments.screenshots)
     except NoBrowser as reason:
         print(f"skipped: {reason}")
         return 77
+    finally:
+        if driver:
+            driver.quit()
     print("\n".join(problems + closing))
     return 1 if problems else 0
 

@@ -53,9 +53,9 @@ class Site(unittest.TestCase):
         self.addCleanup(self.scratch.cleanup)
         self.folder = pathlib.Path(self.scratch.name)
 
-    def problems(self, body, head="", browser=False, **others):
+    def problems(self, body, head="", driver=None, **others):
         site_of(self.folder, body, head, **others)
-        return check_site.check(self.folder, browser)[0]
+        return check_site.check(self.folder, driver)[0]
 
     def assert_only(self, problems, *wanted):
         """Each problem has one of these texts in it, and each text is in a problem."""
@@ -107,8 +107,10 @@ class LinksTest(Site):
 
 
 class BrowserTest(Site):
+    driver = None
+
     def in_browser(self, body, head="", **others):
-        return self.problems(body, head, browser=True, book_pages_dot_txt="index.html\n", **others)
+        return self.problems(body, head, self.driver, book_pages_dot_txt="index.html\n", **others)
 
     def test_a_clean_page_passes(self):
         self.assertEqual(self.in_browser(CLEAN, CLEAN_HEAD), [])
@@ -149,7 +151,7 @@ class BrowserTest(Site):
         site_of(self.folder, '<div style="height: 3000px">a</div>', book_pages_dot_txt="index.html\n")
         shots = self.folder / "shots"
         shots.mkdir()
-        self.assertEqual(check_site.check(self.folder, True, shots)[0], [])
+        self.assertEqual(check_site.check(self.folder, self.driver, shots)[0], [])
         heights = {p.name: int.from_bytes(p.read_bytes()[20:24], "big") for p in shots.iterdir()}  # as PNG says
         self.assertEqual(sorted(heights), ["index-1280-dark.png", "index-1280-light.png", "index-390-light.png"])
         self.assertTrue(all(3000 <= height < 3100 for height in heights.values()), heights)
@@ -160,12 +162,16 @@ def main():
     skipped = None
     suite = unittest.TestSuite([unittest.defaultTestLoader.loadTestsFromTestCase(LinksTest)])
     try:
-        check_site.start_browser().quit()
+        BrowserTest.driver = check_site.start_browser()
         suite.addTests(unittest.defaultTestLoader.loadTestsFromTestCase(BrowserTest))
     except check_site.NoBrowser as reason:
         skipped = reason
-    if not unittest.TextTestRunner(verbosity=1).run(suite).wasSuccessful():
-        return 1
+    try:
+        if not unittest.TextTestRunner(verbosity=1).run(suite).wasSuccessful():
+            return 1
+    finally:
+        if BrowserTest.driver:
+            BrowserTest.driver.quit()
     if skipped:
         print(f"skipped the browser's half: {skipped}")
         return 77

@@ -8,8 +8,9 @@ share as the tables print it, 0 and three decimals. Figures in code, in tables t
 
 It must be a number of a result in docs/results/: the same text in a .txt, or the rounding to as many digits of a number
 in a .json, of what summary.py computes from the newest *-bench.json, or of a `name=number` in a .txt. Its kind must be
-the same, so far as the result tells it; in the page of a rung, so must the rung. Of several results that differ only
-in their date the newest counts, and an older one only for a page that links to it.
+the same, so far as the result tells it; in the page of a rung, so must the rung. Where the sentence links to results,
+only those count. Of several results that differ only in their date the newest counts, and an older one only for a page
+that links to it. What this cannot tell: a wrong figure that happens to be another number of the same kind and rung.
 
 figures_exempt.txt lists figures that are no measurement, each with a reason; one that exempts nothing is a problem.
 Exit status 1 when there is a problem.
@@ -36,6 +37,7 @@ LIST = rf"(?<![\w.,^/-])((?:{NUMBER})(?:(?:, and |, | to | and | or | – |–)(
 WITH_UNIT = re.compile(rf"{LIST}\s*({UNIT})(?![\w/])")
 AS_RATIO = re.compile(rf"{LIST}(?:\s+(times|of)\b|\s*[x×](?![\w.]))")
 IN_PLACE_OF = re.compile(rf"(?:{UNIT}) in place of ({NUMBER})(?![\w.,]*\d)")
+LINK = re.compile(r"results/([\w.-]+\.(?:txt|json))")
 SENTENCE = re.compile(r"(?:[^.:;]|[.:;](?!\s))+")
 TWO_DECIMALS = re.compile(r"(?<![\w.,^/-])(\d+\.\d\d)(?![\w]|\.\d)")
 SHARE = re.compile(r"(?<![\w.,^/-])(0\.\d{3})(?![\w]|\.\d)")
@@ -43,9 +45,9 @@ KINDS = {"GB/s": ("GB/s", 1), "TB/s": ("GB/s", 1000), "TFLOP/s": ("TFLOP/s", 1),
          "us": ("us", 1), "µs": ("us", 1), "μs": ("us", 1), "ms": ("us", 1000)}
 # What a file must say somewhere for a number without a unit in it to be of a kind.
 HINTS = {"GB/s": re.compile(r"GB/s|GBps"), "TFLOP/s": re.compile(r"TFLOP/s|TF/s"), "us": re.compile(r"\b(us|ms)\b"),
-         "ratio": re.compile(r"\b(ratio|times|share)|times_")}
+         "ratio": re.compile(r"\b(ratio|times)|times_"), "share": re.compile(r"\b(share|of the ceiling|of a copy)\b")}
 JSON_KINDS = ((re.compile("GBps"), "GB/s"), (re.compile("TFLOPps"), "TFLOP/s"), (re.compile("_us$|^microseconds$"), "us"),
-              (re.compile("^(share|ratio|factor|predicted_factor)$"), "ratio"))
+              (re.compile("^(ratio|factor|predicted_factor)$"), "ratio"), (re.compile("^share$"), "share"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,10 +56,11 @@ class Figure:
     text: str  # as it stands in the page, with its unit
     number: str
     unit: str
+    sources: frozenset = frozenset()  # the results that its sentence links to
 
     @property
     def kind(self):
-        return KINDS[self.unit][0] if self.unit in KINDS else "ratio"
+        return KINDS[self.unit][0] if self.unit in KINDS else {"times": "ratio", "of": "share"}[self.unit]
 
     @property
     def value(self):
@@ -107,12 +110,17 @@ def prose(text):
 
 def figures(text):
     """The measured figures of a page."""
+    links = [(match.start(), match[1]) for match in LINK.finditer(text)]
     text = prose(text)
     joined = text.replace("\n", " ")  # a figure may be broken over two lines; offsets stay
     found = set()
 
+    sentences = [(match.start(), match.end()) for match in SENTENCE.finditer(joined)]
+
     def add(at, number, unit):
-        found.add(Figure(text.count("\n", 0, at) + 1, f"{number} {unit}", number, unit))
+        start, end = next((span for span in sentences if span[0] <= at < span[1]), (at, at))
+        sources = frozenset(name for place, name in links if start <= place < end)
+        found.add(Figure(text.count("\n", 0, at) + 1, f"{number} {unit}", number, unit, sources))
 
     for match in WITH_UNIT.finditer(joined):
         for number in re.finditer(NUMBER, match[1]):
@@ -121,15 +129,17 @@ def figures(text):
         if other:
             add(other.start(1), other[1], match[2])
     measured = {(figure.line, figure.number) for figure in found}
-    ratios = [(match.start() + number.start(), number[0]) for match in AS_RATIO.finditer(joined)
+    ratios = [(match.start() + number.start(), number[0], "of" if match[2] == "of" else "times")
+              for match in AS_RATIO.finditer(joined)
               for number in re.finditer(NUMBER, match[1]) if "." in number[0]]  # "3 times", "17 of 20" are counts
-    for sentence in SENTENCE.finditer(joined):
-        if re.search(r"\d\.\d+ times\b", sentence[0]):
-            ratios += [(sentence.start() + number.start(), number[1]) for number in TWO_DECIMALS.finditer(sentence[0])]
-    ratios += [(number.start(), number[1]) for number in SHARE.finditer(joined)]
-    for at, number in ratios:
+    for start, end in sentences:
+        if re.search(r"\d\.\d+ times\b", joined[start:end]):
+            ratios += [(start + number.start(), number[1], "times") for number in TWO_DECIMALS.finditer(joined[start:end])]
+    ratios += [(number.start(), number[1], "of") for number in SHARE.finditer(joined)]
+    for at, number, unit in ratios:
         if (text.count("\n", 0, at) + 1, number) not in measured:
-            add(at, number, "x")
+            measured.add((text.count("\n", 0, at) + 1, number))
+            add(at, number, unit)
     return sorted(found, key=lambda figure: (figure.line, figure.text))
 
 
@@ -156,7 +166,9 @@ def from_json(node, rung=None, key=""):
 
 
 def from_bench(result):
-    """What a table of the bench shows beside the raw numbers: medians over the rounds, rates of the peers, ratios."""
+    """What the tables show: ceilings, medians over the rounds, rates of the peers, ratios. Not a single round's numbers."""
+    for one in result["rounds"]:
+        yield from from_json(one["context"])
     for row in summary.rows(result):
         yield from from_json(row, row["rung"])
         kind = {"GBps": "GB/s", "TFLOPps": "TFLOP/s"}.get(row.get("unit"))
@@ -188,9 +200,7 @@ class Results:
                 known = list(from_text(path.read_text()))
             elif path.suffix == ".json":
                 result = json.loads(path.read_text())
-                known = list(from_json(result))
-                if path.name.endswith("-bench.json"):
-                    known += from_bench(result)
+                known = list(from_bench(result) if path.name.endswith("-bench.json") else from_json(result))
             else:
                 continue
             self.of_file[path.name] = known
@@ -200,7 +210,7 @@ class Results:
     def explains(self, figure, rung, linked):
         """Is the figure in a result that counts for a page of this rung with links to these results?"""
         for name, known in self.of_file.items():
-            if name not in self.newest and name not in linked:
+            if name not in (figure.sources or self.newest | linked):
                 continue
             for number in known:
                 if not number.is_of(figure.kind) or (rung and number.rung and number.rung != rung):
@@ -239,7 +249,7 @@ def check(pages, results, exempt_text):
     used = collections.Counter()
     count = 0
     for path, text in pages.items():
-        linked = set(re.findall(r"results/([\w.-]+\.(?:txt|json))", text))
+        linked = set(LINK.findall(text))
         for figure in figures(text):
             count += 1
             if results.explains(figure, rung_of(path), linked):

@@ -66,6 +66,11 @@ class FiguresTest(unittest.TestCase):
         self.assertEqual(len(self.problems("It took 190.1 us.\n")), 1)
         self.assertEqual(self.problems("It took 190.1 us ([then](docs/results/2026-01-01-programs.txt)).\n"), [])
 
+    def test_the_result_that_a_sentence_names_counts(self):
+        link = "([settings](docs/results/2026-01-02-settings.json))"
+        self.assertEqual(self.problems(f"At 3848 GB/s {link}. It took 423.7 us.\n"), [])
+        self.assertEqual(len(self.problems(f"It took 423.7 us {link}.\n")), 1)
+
     def test_what_is_no_prose_does_not_count(self):
         self.assertEqual(self.problems("```\n9 us\n```\n\n    9 us\n\n<!-- 9 us -->\n`9 us`\n"
                                        "<!-- bench: all -->\n9 us\n<!-- end of bench -->\n"), [])
