@@ -100,6 +100,8 @@ def main() -> None:
     if subprocess.run(["doxygen", "-"], input=settings(folder / "Doxyfile"), text=True, cwd=folder,
                       env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
         fail("Doxygen warns, and its warnings are errors: see the lines above")
+    for picture in (folder / "pages").glob("*.svg"):  # named in HTML that Doxygen passes on as it is
+        shutil.copyfile(picture, folder / "html" / picture.name)
     copy_mathjax(mathjax, folder / "html" / "mathjax")
     print(f"docs: {folder / 'html' / 'index.html'}")
 
