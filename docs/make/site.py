@@ -65,6 +65,13 @@ def write_header(folder: Path) -> None:
         '<script type="text/javascript">DoxygenAwesomeDarkModeToggle.init()</script>\n</head>'))
 
 
+def settings(doxyfile: Path) -> str:
+    """The Doxyfile, and what not every version knows: since 1.9.5 Doxygen has a dark mode, where the theme has its own."""
+    version = subprocess.run(["doxygen", "--version"], check=True, capture_output=True, text=True).stdout.split()[0]
+    dark = tuple(int(number) for number in version.split(".")[:3]) >= (1, 9, 5)
+    return doxyfile.read_text() + ("HTML_COLORSTYLE = LIGHT\n" if dark else "")
+
+
 def copy_mathjax(source: Path, target: Path) -> None:
     for part in MATHJAX_PARTS:
         to = target / part
@@ -90,7 +97,8 @@ def main() -> None:
                        folder / "pages"]).returncode:
         sys.exit(1)
     write_header(folder)
-    if subprocess.run(["doxygen", folder / "Doxyfile"], env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
+    if subprocess.run(["doxygen", "-"], input=settings(folder / "Doxyfile"), text=True, cwd=folder,
+                      env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
         fail("Doxygen warns, and its warnings are errors: see the lines above")
     copy_mathjax(mathjax, folder / "html" / "mathjax")
     print(f"docs: {folder / 'html' / 'index.html'}")
