@@ -2,7 +2,7 @@
 """Looks up each measured figure of README.md, the steps' pages and docs/ in the committed results: a hand-typed one fails.
 
 A figure is a number with GB/s, TB/s, TFLOP/s, us or ms behind it, alone or in a list ("3080 to 3903 GB/s"), and a decimal
-number in front of "times" or "of"; with one "times" in a sentence, also each other number of two decimals in it; and a
+number in front of "times" or "of the ceiling" (or of a copy, rate, peak); with one "times" in a sentence, also each other number of two decimals in it; and a
 share as the tables print it, 0 and three decimals. Figures in code, in tables that a script writes (`<!-- X: ... -->` to
 `<!-- end of X -->`) and in comments do not count.
 
@@ -35,7 +35,7 @@ UNIT = r"GB/s|TB/s|TFLOP/s|TF/s|us|µs|μs|ms"
 # Several numbers in front of one unit; the unit itself, or what makes a decimal number a ratio.
 LIST = rf"(?<![\w.,^/-])((?:{NUMBER})(?:(?:, and |, | to | and | or | – |–)(?:{NUMBER}))*)"
 WITH_UNIT = re.compile(rf"{LIST}\s*({UNIT})(?![\w/])")
-AS_RATIO = re.compile(rf"{LIST}(?:\s+(times|of)\b|\s*[x×](?![\w.]))")
+AS_RATIO = re.compile(rf"{LIST}(?:\s+(times)\b|\s+(of)\s+(?:\w+\s+){{1,3}}?(?:ceiling|copy|bandwidth|rate|peak)\b|\s*[x×](?![\w.]))")
 IN_PLACE_OF = re.compile(rf"(?:{UNIT}) in place of ({NUMBER})(?![\w.,]*\d)")
 LINK = re.compile(r"results/([\w.-]+\.(?:txt|json))")
 SENTENCE = re.compile(r"(?:[^.:;]|[.:;](?!\s))+")
@@ -129,7 +129,7 @@ def figures(text):
         if other:
             add(other.start(1), other[1], match[2])
     measured = {(figure.line, figure.number) for figure in found}
-    ratios = [(match.start() + number.start(), number[0], "of" if match[2] == "of" else "times")
+    ratios = [(match.start() + number.start(), number[0], match[3] or "times")
               for match in AS_RATIO.finditer(joined)
               for number in re.finditer(NUMBER, match[1]) if "." in number[0]]  # "3 times", "17 of 20" are counts
     for start, end in sentences:
