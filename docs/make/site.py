@@ -82,6 +82,15 @@ def copy_mathjax(source: Path, target: Path) -> None:
             shutil.copyfile(source / part, to)
 
 
+def mend_links(site: Path) -> None:
+    """Doxygen 1.9.4 links to a list of nested classes also where all of them are private, and there is no list."""
+    link = '<a href="#nested-classes">Classes</a> &#124;'
+    for page in site.glob("*.html"):
+        text = page.read_text()
+        if link in text and 'id="nested-classes"' not in text:
+            page.write_text(text.replace(link, ""))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--build", type=Path, required=True, help="build folder")
@@ -100,6 +109,7 @@ def main() -> None:
     if subprocess.run(["doxygen", "-"], input=settings(folder / "Doxyfile"), text=True, cwd=folder,
                       env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
         fail("Doxygen warns, and its warnings are errors: see the lines above")
+    mend_links(folder / "html")
     for picture in (folder / "pages").glob("*.svg"):  # named in HTML that Doxygen passes on as it is
         shutil.copyfile(picture, folder / "html" / picture.name)
     copy_mathjax(mathjax, folder / "html" / "mathjax")
