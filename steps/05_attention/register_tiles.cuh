@@ -59,7 +59,7 @@ __global__ void __launch_bounds__(THREADS)
   float* const sum_of_warp = max_of_warp + THREADS;  // (WARPS, TILE_Q)
 
   for (int d = lane; d < row; d += WARP_SIZE) {
-#pragma unroll 8  // so that sixteen loads are under way, not two: their way here is as long as the arithmetic below
+#pragma unroll 8  // so that sixteen loads are under way, not two
     for (int j = warp; j < k_len; j += WARPS) {
       K[j * k_stride + d] = d < head_dim ? k[k_strides.row_start(batch, head, j) + d] : 0.0f;
       V[j * row + d] = d < head_dim ? v[v_strides.row_start(batch, head, j) + d] : 0.0f;
