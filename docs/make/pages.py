@@ -232,14 +232,15 @@ class Maker:
         found = museum.of_rung(rung)
         if not found:
             raise PageError(f"mutants: {rung}: there are none")
-        out = []
+        out = ["The test that still passes ran as its author would have run it: without the device's watch over races and over "
+               "memory that nobody wrote. Ours ran with it.", ""]
         for mutant in found:
             before = "\n".join(edit.before.strip("\n") for edit in mutant.edits)
             after = "\n".join(edit.after.strip("\n") for edit in mutant.edits)
             edit = diff_of(before, after)
             out += [f"### {mutant.title} {{#mutant_{rung}_{mutant.name.replace('-', '_')}}}", "",
                     f"`./climb break {rung} {mutant.name}`, in `{mutant.file}`:", "", *edit, "",
-                    f"- passes over it: {mutant.naive}", f"- fails: {mutant.caught_by}",
+                    f"- a test that still passes: {mutant.naive}", f"- a test of ours that fails: {mutant.caught_by}",
                     f"- the CPU device: {mutant.device}", "",
                     *html(["<details><summary>Hint</summary>"]), "", " ".join(mutant.hint.split()), "",
                     *html(["</details><details><summary>Solution, and why</summary>"]), "",
