@@ -8,12 +8,6 @@
 
 namespace ladder::bench {
 
-using ladder::normal_buffer;
-using ladder::on_gpu;  // false: small sizes, to show that the benchmarks run
-using ladder::part;
-using ladder::Work;
-using ladder::wrong;
-
 /// Adds a benchmark. `make` is called when its turn comes, so that one work's memory is free before the next one's is
 /// taken. The first run is checked, and the last one: a benchmark whose check fails reports an error and no time.
 void add(const std::string& name, std::function<Work()> make);

@@ -43,8 +43,8 @@ template <int THREADS, class Operation>
 __device__ float block_reduce(float value, Operation operation) {
   static_assert(THREADS <= WARP_SIZE ? WARP_SIZE % THREADS == 0 : THREADS % WARP_SIZE == 0 && THREADS <= 1024,
                 "block_reduce needs whole warps, or an equal part of one");
-  constexpr int WARPS = THREADS / WARP_SIZE;
-  value = warp_reduce < THREADS < WARP_SIZE ? THREADS : WARP_SIZE > (value, operation);
+  constexpr int WARPS = THREADS / WARP_SIZE, LANES = WARPS == 0 ? THREADS : WARP_SIZE;
+  value = warp_reduce<LANES>(value, operation);
   if constexpr (WARPS > 1) {
     __shared__ float partial[WARPS];
     const int lane = threadIdx.x % WARP_SIZE;

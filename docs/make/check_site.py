@@ -7,8 +7,8 @@ listed, never fetched.
 
 The browser (headless Chromium, through selenium) opens each page at 1280 pixels in light and in dark and at 390 pixels:
 no severe console message, no request to the network, no broken image, nothing wider than the screen, every formula set.
-The book's pages are listed in SITE/book_pages.txt, one a line; without that file, they are all that are no listing of
-the reference.
+Opened is what is no listing of the reference. SITE/book_pages.txt, which site.py writes, names the pages of the book, one
+a line: each must be there.
 
 One line for each problem, then a summary. Exit status 1 when there was a problem, 77 when --browser has no browser.
 """
@@ -140,15 +140,16 @@ class Links:
 
 
 def book_pages(site):
-    """The names of the book's pages, and a problem for each that is listed and not there."""
+    """The names of the pages to open, and a problem for each page of the book that is not among them."""
+    opened = sorted(path.name for path in site.glob("*.html") if not LISTINGS.match(path.name))
     listed = site / "book_pages.txt"
     if not listed.is_file():
-        return sorted(path.name for path in site.glob("*.html") if not LISTINGS.match(path.name)), []
-    names = [line.strip() for line in listed.read_text().splitlines() if line.strip()]
-    missing = [f"book_pages.txt names {name}, which does not exist" for name in names if not (site / name).is_file()]
+        return opened, ["book_pages.txt does not exist"]
+    names = listed.read_text().split()
+    missing = [f"book_pages.txt names {name}, which does not exist" for name in names if name not in opened]
     if not names:
         missing.append("book_pages.txt names no page")
-    return [name for name in names if (site / name).is_file()], missing
+    return opened, missing
 
 
 # --- The browser ---

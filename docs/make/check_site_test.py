@@ -37,6 +37,7 @@ def site_of(folder, body, head="", **others):
     (folder / "other.html").write_text(page('<h2 id="there">There</h2><a name="named"></a>'))
     (folder / "p.svg").write_text(PIXEL)
     (folder / "set.js").write_text(SETTER)
+    (folder / "book_pages.txt").write_text("index.html\n")
     for name, text in others.items():
         (folder / name.replace("_dot_", ".")).write_text(text)
 
@@ -96,6 +97,8 @@ class LinksTest(Site):
     def test_the_list_of_pages(self):
         self.assert_only(self.problems("", book_pages_dot_txt="index.html\nno.html\n"), "book_pages.txt names no.html")
         self.assert_only(self.problems("", book_pages_dot_txt="\n"), "names no page")
+        (self.folder / "book_pages.txt").unlink()
+        self.assert_only(check_site.check(self.folder)[0], "book_pages.txt does not exist")
 
     def test_an_empty_folder_is_no_site(self):
         self.assertEqual(len(check_site.check(self.folder)[0]), 1)
@@ -110,7 +113,7 @@ class BrowserTest(Site):
     driver = None
 
     def in_browser(self, body, head="", **others):
-        return self.problems(body, head, self.driver, book_pages_dot_txt="index.html\n", **others)
+        return self.problems(body, head, self.driver, **others)
 
     def test_a_clean_page_passes(self):
         self.assertEqual(self.in_browser(CLEAN, CLEAN_HEAD), [])
@@ -153,8 +156,9 @@ class BrowserTest(Site):
         shots.mkdir()
         self.assertEqual(check_site.check(self.folder, self.driver, shots)[0], [])
         heights = {p.name: int.from_bytes(p.read_bytes()[20:24], "big") for p in shots.iterdir()}  # as PNG says
-        self.assertEqual(sorted(heights), ["index-1280-dark.png", "index-1280-light.png", "index-390-light.png"])
-        self.assertTrue(all(3000 <= height < 3100 for height in heights.values()), heights)
+        self.assertEqual(sorted(heights), [f"{page}-{screen}.png" for page in ("index", "other")
+                                            for screen in ("1280-dark", "1280-light", "390-light")])
+        self.assertTrue(all(3000 <= height < 3100 for name, height in heights.items() if name.startswith("index")), heights)
 
 
 def main():

@@ -16,7 +16,6 @@ A directive is an HTML comment on a line of its own; what it shows is made anew 
     <!-- width plot | CAPTION -->           rung 03: the difference from the reference over the width of a row
     <!-- mutants: 04 -->                    the rung's broken kernels, with hint and solution folded away
     <!-- ladder -->                        the rungs, each with its idea and its traffic, as a picture
-    <!-- include: docs/gpu.md -->           another document of the repository, without its title
 
 A piece that is not found, a program that fails, a directive that does not exist: an error, and exit status 2.
 """
@@ -38,7 +37,7 @@ import museum  # noqa: E402
 import plot  # noqa: E402
 import tables  # noqa: E402
 
-DIRECTIVE = re.compile(r"^<!-- (code|diff|run|picture|bench|plot|width plot|mutants|ladder|include)(?::| \|)? ?(.*?) ?-->$")
+DIRECTIVE = re.compile(r"^<!-- (code|diff|run|picture|bench|plot|width plot|mutants|ladder)(?::| \|)? ?(.*?) ?-->$")
 PROGRAMS = {"1": "01_vector_add", "2": "02_relu_dropout", "3": "03_softmax_buggy", "4": "04_softmax_fixed",
             "5": "05_attention"}
 # From the top down: name, idea, traffic, whether it is built.
@@ -64,34 +63,36 @@ class PageError(Exception):
     """Said in one line; exit status 2."""
 
 
+def between(lines, start, end, who):
+    """The numbers, from 0, of the first line with `start` and the next one with `end`."""
+    def has(line, text):
+        return line.startswith(text[1:]) if text.startswith("^") else text in line
+
+    first = next((i for i, line in enumerate(lines) if has(line, start)), None)
+    if first is None:
+        raise PageError(f"{who} no line with {start!r}")
+    last = next((i for i in range(first, len(lines)) if has(lines[i], end)), None)
+    if last is None:
+        raise PageError(f"{who} no line with {end!r} after {start!r}")
+    return first, last
+
+
 def piece(file, start, end):
     """(number of the first line, lines) from the first line that contains `start` to the next one with `end`."""
     path = ROOT / file
     if not path.exists():
         raise PageError(f"{file} does not exist")
     lines = path.read_text().splitlines()
-    def has(line, text):
-        return line.startswith(text[1:]) if text.startswith("^") else text in line
-
-    first = next((i for i, line in enumerate(lines) if has(line, start)), None)
-    if first is None:
-        raise PageError(f"{file} has no line with {start!r}")
-    last = next((i for i in range(first, len(lines)) if has(lines[i], end)), None)
-    if last is None:
-        raise PageError(f"{file} has no line with {end!r} after {start!r}")
+    first, last = between(lines, start, end, f"{file} has")
     cut = lines[first:last + 1]
     indentation = min(len(line) - len(line.lstrip()) for line in cut if line.strip() and not line.startswith("#"))
     return first + 1, [line[indentation:] if line[:indentation].isspace() else line for line in cut]
 
 
-def fence(language, lines):
-    return [f"```{{.{language}}}" if language else "```", *lines, "```", ""]
-
-
 def code(arguments):
     file, start, end = shlex.split(arguments)
     number, lines = piece(file, start, end)
-    return [*fence("cpp", lines), f"<div class=\"source\">{file}, line {number}</div>", ""]
+    return ["```{.cpp}", *lines, "```", "", f"<div class=\"source\">{file}, line {number}</div>", ""]
 
 
 def diff(arguments):
@@ -147,15 +148,8 @@ class Maker:
         lines = self.output(command)
         if wanted:
             start, *end = shlex.split(wanted)
-            first = next((i for i, line in enumerate(lines) if start in line), None)
-            if first is None:
-                raise PageError(f"{command} printed no line with {start!r}")
-            last = len(lines) - 1
-            if end:
-                last = next((i for i in range(first, len(lines)) if end[0] in lines[i]), None)
-                if last is None:
-                    raise PageError(f"{command} printed no line with {end[0]!r} after {start!r}")
-            lines = lines[first:last + 1]
+            first, last = between(lines, start, end[0] if end else start, f"{command} printed")
+            lines = lines[first:last + 1] if end else lines[first:]
         while lines and not lines[-1].strip():
             lines = lines[:-1]
         return ["```{.unparsed}", f"$ {command}", *lines, "```", ""]
@@ -247,12 +241,6 @@ class Maker:
                     *diff_of(after, before), "", " ".join(mutant.why.split()), "", *html(["</details>"]), ""]
         return out
 
-    def include(self, file, title=False):
-        lines = (ROOT / file).read_text().splitlines()
-        if not title and lines and lines[0].startswith("# "):
-            lines = lines[1:]
-        return relink(lines, pathlib.PurePosixPath(file).parent)
-
     def page(self, path):
         out = []
         for line in path.read_text().splitlines():
@@ -323,7 +311,7 @@ def main():
         for file, name in DOCUMENTS.items():
             if not (ROOT / file).exists():
                 raise PageError(f"{file} does not exist")
-            title, *rest = maker.include(file, title=True)
+            title, *rest = relink((ROOT / file).read_text().splitlines(), pathlib.PurePosixPath(file).parent)
             (arguments.out / f"{name}.md").write_text("\n".join([f"{title} {{#{name}}}", *rest]) + "\n")
     except (PageError, OSError, museum.MuseumError) as error:
         print(f"pages.py: error: {error}", file=sys.stderr)

@@ -109,6 +109,8 @@ def main() -> None:
     if subprocess.run(["doxygen", "-"], input=settings(folder / "Doxyfile"), text=True, cwd=folder,
                       env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
         fail("Doxygen warns, and its warnings are errors: see the lines above")
+    names = [f"{page.stem}.html" for page in (folder / "pages").glob("*.md")]
+    (folder / "html" / "book_pages.txt").write_text("\n".join(sorted(names)) + "\n")
     mend_links(folder / "html")
     for picture in (folder / "pages").glob("*.svg"):  # named in HTML that Doxygen passes on as it is
         shutil.copyfile(picture, folder / "html" / picture.name)

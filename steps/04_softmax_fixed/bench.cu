@@ -67,7 +67,7 @@ void add_unfused(int64_t rows, int64_t columns) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t elements = int64_t{1} << (bench::on_gpu() ? 28 : 16);
+  const int64_t elements = int64_t{1} << (on_gpu() ? 28 : 16);
   for (int64_t columns : {256, 1000, 1024, 2000, 4096, 8192, 16384, 32768}) {
     const int64_t rows = elements / columns;
     add("softmax", rows, columns, [](auto input, auto output) { step04::softmax(input, output); });

@@ -8,7 +8,7 @@ using namespace ladder;
 
 int main(int argc, char** argv) {
   const int64_t head_dim = 64;
-  const int64_t heads = bench::on_gpu() ? 16 : 1, q_len = bench::on_gpu() ? 4096 : 64;
+  const int64_t heads = on_gpu() ? 16 : 1, q_len = on_gpu() ? 4096 : 64;
   // Inside, since only then is it known that there is a device to ask how much it has on chip.
   const auto on_chip = [] { return static_cast<int64_t>(shared_memory_limit()); };
   bench::add("attention", [=] {

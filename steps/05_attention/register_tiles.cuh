@@ -31,6 +31,25 @@ __device__ inline float4 multiply_add(float4 a, float b, float4 c) {
   return make_float4(a.x * b + c.x, a.y * b + c.y, a.z * b + c.z, a.w * b + c.w);
 }
 
+/// A patch of Q K^T: adds to dot[n] the products of four queries, from first_query on, with the key at K_row[n]. `Q` is
+/// Q^T, its rows Q_STRIDE apart; `row` is their number and the length of a key, a multiple of 4.
+__device__ inline void dot_products(float* Q, int first_query, const float* const (&K_row)[4], int row,
+                                    float4 (&dot)[4]) {
+#pragma unroll 2  // so that fetches of the next four columns are under way
+  for (int d = 0; d < row; d += 4) {
+    const float4 q0 = four_at(Q + d * Q_STRIDE + first_query), q1 = four_at(Q + (d + 1) * Q_STRIDE + first_query);
+    const float4 q2 = four_at(Q + (d + 2) * Q_STRIDE + first_query), q3 = four_at(Q + (d + 3) * Q_STRIDE + first_query);
+#pragma unroll
+    for (int n = 0; n < 4; ++n) {
+      const float4 k_d = *reinterpret_cast<const float4*>(K_row[n] + d);
+      dot[n] = multiply_add(q0, k_d.x, dot[n]);
+      dot[n] = multiply_add(q1, k_d.y, dot[n]);
+      dot[n] = multiply_add(q2, k_d.z, dot[n]);
+      dot[n] = multiply_add(q3, k_d.w, dot[n]);
+    }
+  }
+}
+
 /// One block per BLOCK_Q queries of one batch and head. It brings all of K and V on chip, then takes TILE_Q queries at
 /// a time; all its warps compute S, then the softmax, then O.
 template <int BLOCK_Q>
@@ -94,20 +113,7 @@ __global__ void __launch_bounds__(THREADS)
         K_row[n] = K + min(key(n), k_len - 1) * k_stride;  // past the last key, that one again: not stored
         dot[n] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
       }
-#pragma unroll 2  // so that fetches of the next four columns are under way
-      for (int d = 0; d < row; d += 4) {
-        const float4 q0 = four_at(Q + d * Q_STRIDE + own_queries), q1 = four_at(Q + (d + 1) * Q_STRIDE + own_queries);
-        const float4 q2 = four_at(Q + (d + 2) * Q_STRIDE + own_queries);
-        const float4 q3 = four_at(Q + (d + 3) * Q_STRIDE + own_queries);
-#pragma unroll
-        for (int n = 0; n < 4; ++n) {
-          const float4 k_d = *reinterpret_cast<const float4*>(K_row[n] + d);
-          dot[n] = multiply_add(q0, k_d.x, dot[n]);
-          dot[n] = multiply_add(q1, k_d.y, dot[n]);
-          dot[n] = multiply_add(q2, k_d.z, dot[n]);
-          dot[n] = multiply_add(q3, k_d.w, dot[n]);
-        }
-      }
+      dot_products(Q, own_queries, K_row, row, dot);
 #pragma unroll
       for (int n = 0; n < 4; ++n)
         if (key(n) < k_len)
