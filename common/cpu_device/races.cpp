@@ -100,72 +100,71 @@ void Races::split(Line& line) {
   for (std::size_t byte = 0; byte < line.bytes->size(); ++byte) (*line.bytes)[byte] = line.words[byte / 4];
 }
 
-[[gnu::always_inline]] inline bool Races::conflict(Cell& cell, uint32_t thread, const Access& access,
-                                                   Conflict& found) const {
+// True when one of them is not ordered before `thread`: that one is found.
+[[gnu::always_inline]] inline bool Races::unordered(const Touched& touched, uint32_t thread, Conflict& found) const {
+  if (touched.interval != interval_) return false;
   const uint32_t warp = thread / LANES;
-  if (cell.write_interval == interval_ && !(access.atomic && cell.atomic_thread != NOBODY)) {
-    for (const uint32_t writer : {cell.write_thread, cell.atomic_thread}) {
-      if (writer == NOBODY || ordered(thread, writer, cell.write_clock)) continue;
-      found = {access.address, writer, cell.write_site, true};
-      return true;
-    }
-  }
-  if (!access.write || cell.read_interval != interval_) return false;
-  const uint32_t reader_warp = cell.read_thread / LANES;
-  if (reader_warp != warp) {
-    found = {access.address, cell.read_thread, cell.read_site, false};
+  if (touched.thread / LANES != warp || !ordered(thread, touched.thread, touched.clock)) {
+    found.thread = touched.thread;
+    found.site = touched.site;
     return true;
   }
-  if (cell.other_thread != NOBODY) {
-    found = {access.address, cell.other_thread, cell.other_site, false};
+  if (touched.other_thread != NOBODY) {
+    found.thread = touched.other_thread;
+    found.site = touched.other_site;
     return true;
   }
-  if (!ordered(thread, cell.read_thread, cell.read_clock)) {
-    found = {access.address, cell.read_thread, cell.read_site, false};
-    return true;
-  }
-  for (uint32_t lanes = cell.readers; lanes != 0; lanes &= lanes - 1) {
-    const uint32_t reader = warp * LANES + static_cast<uint32_t>(std::countr_zero(lanes));
-    if (ordered(thread, reader, cell.read_clock)) continue;
-    found = {access.address, reader, cell.read_site, false};
+  for (uint32_t lanes = touched.lanes; lanes != 0; lanes &= lanes - 1) {
+    const uint32_t other = warp * LANES + static_cast<uint32_t>(std::countr_zero(lanes));
+    if (ordered(thread, other, touched.clock)) continue;
+    found.thread = other;
+    found.site = touched.site;
     return true;
   }
   return false;
 }
 
-[[gnu::always_inline]] inline void Races::remember_read(Cell& cell, uint32_t thread, const Access& access) const {
+[[gnu::always_inline]] inline bool Races::conflict(const Cell& cell, uint32_t thread, const Access& access,
+                                                   Conflict& found) const {
+  found.write = true;
+  if (cell.write_interval == interval_ && !ordered(thread, cell.write_thread, cell.write_clock)) {
+    found.thread = cell.write_thread;
+    found.site = cell.write_site;
+    return true;
+  }
+  if (!access.atomic && unordered(cell.atomics, thread, found)) return true;
+  found.write = false;
+  return access.write && unordered(cell.reads, thread, found);
+}
+
+[[gnu::always_inline]] inline void Races::remember(Touched& touched, uint32_t thread, uint32_t site) const {
   const uint32_t clock = warps_[thread / LANES].own[thread % LANES], lane = thread % LANES;
-  if (cell.read_interval != interval_) {
-    cell.read_interval = interval_;
-    cell.read_clock = clock;
-    cell.read_site = access.site;
-    cell.readers = 1u << lane;
-    cell.read_thread = static_cast<uint16_t>(thread);
-    cell.other_thread = NOBODY;
+  if (touched.interval != interval_) {
+    touched = {interval_, clock, site, 1u << lane, static_cast<uint16_t>(thread), NOBODY, 0};
     return;
   }
-  if (cell.read_thread / LANES != thread / LANES) {
-    cell.other_thread = static_cast<uint16_t>(thread);
-    cell.other_site = access.site;
+  if (touched.thread / LANES != thread / LANES) {
+    touched.other_thread = static_cast<uint16_t>(thread);
+    touched.other_site = site;
     return;
   }
-  if (clock != cell.read_clock) {
-    // Readers that this one knows of need no longer be remembered: who is ordered after it is ordered after them. Where
-    // some remain, with another clock, the older clock stands for all: no false report, at the price of a missed one
-    // when only some lanes take part in a __syncwarp.
+  if (clock != touched.clock) {
+    // Those that this thread knows of need no longer be remembered: who is ordered after it is ordered after them.
+    // Where some remain, with another clock, the older clock stands for all: no false report, at the price of a missed
+    // one when only some lanes take part in a __syncwarp.
     uint32_t unknown = 0;
-    for (uint32_t lanes = cell.readers; lanes != 0; lanes &= lanes - 1) {
-      const auto reader = static_cast<uint32_t>(std::countr_zero(lanes));
-      if (!ordered(thread, thread / LANES * LANES + reader, cell.read_clock)) unknown |= 1u << reader;
+    for (uint32_t lanes = touched.lanes; lanes != 0; lanes &= lanes - 1) {
+      const auto other = static_cast<uint32_t>(std::countr_zero(lanes));
+      if (!ordered(thread, thread / LANES * LANES + other, touched.clock)) unknown |= 1u << other;
     }
-    cell.readers = unknown;
-    cell.read_clock = unknown == 0 ? clock : std::min(clock, cell.read_clock);
-    if ((unknown >> cell.read_thread % LANES & 1) == 0) {
-      cell.read_thread = static_cast<uint16_t>(thread);
-      cell.read_site = access.site;
+    touched.lanes = unknown;
+    touched.clock = unknown == 0 ? clock : std::min(clock, touched.clock);
+    if ((unknown >> touched.thread % LANES & 1) == 0) {
+      touched.thread = static_cast<uint16_t>(thread);
+      touched.site = site;
     }
   }
-  cell.readers |= 1u << lane;
+  touched.lanes |= 1u << lane;
 }
 
 bool Races::access(uint32_t thread, const Access& access, Conflict& found) {
@@ -183,17 +182,16 @@ bool Races::access(uint32_t thread, const Access& access, Conflict& found) {
         found.address = address;
         return true;
       }
-      if (access.write) {
-        const bool earlier = access.atomic && cell.write_interval == interval_ && cell.write_thread != thread &&
-                             !ordered(thread, cell.write_thread, cell.write_clock);
-        cell.atomic_thread = !access.atomic ? NOBODY : earlier ? cell.write_thread : static_cast<uint16_t>(thread);
+      if (access.atomic) {
+        remember(cell.atomics, thread, access.site);
+      } else if (access.write) {
         cell.write_interval = interval_;
         cell.write_clock = warps_[thread / LANES].own[thread % LANES];
         cell.write_site = access.site;
-        cell.write_thread = static_cast<uint16_t>(thread);
-        cell.read_interval = 0;  // all of them are ordered before this write: who comes after it comes after them
+        cell.write_thread = thread;
+        cell.reads.interval = cell.atomics.interval = 0;
       } else {
-        remember_read(cell, thread, access);
+        remember(cell.reads, thread, access.site);
       }
     }
   }

@@ -45,18 +45,21 @@ class Races {
   static constexpr uint32_t LINE_WORDS = 64;
   static constexpr uint16_t NOBODY = 0xffff;
 
-  // Last write and the reads since the last block barrier, of 4 bytes; of one byte where a kernel's accesses are
-  // narrower. An interval that has passed says that there is nothing.
-  struct Cell {
-    uint32_t write_interval, write_clock, write_site;
-    uint16_t write_thread;
-    uint16_t
-        atomic_thread;  // NOBODY: a plain write. Else its own thread, or an earlier one's, unordered as atomics may be
-    uint32_t read_interval, read_clock, read_site;
-    uint32_t readers;  // lanes of read_thread's warp that have read
-    uint16_t read_thread;
-    uint16_t other_thread;  // a reader in another warp: then every writer has a reader in a warp not its own
+  // Threads that have touched a cell in one way since the last block barrier; in an interval that has passed, none.
+  struct Touched {
+    uint32_t interval, clock, site;
+    uint32_t lanes;  // of the warp of `thread`
+    uint16_t thread;
+    uint16_t other_thread;  // one in another warp: then every thread has one in a warp not its own
     uint32_t other_site;
+  };
+  // 4 bytes; one byte where a kernel's accesses are narrower. A plain write is ordered after all that was there, else
+  // it is reported, and stands for it. An atomic one does not: others need not be ordered with it, and with what it
+  // would stand for they must be.
+  struct Cell {
+    uint32_t write_interval, write_clock, write_site;  // of the last plain write
+    uint32_t write_thread;
+    Touched reads, atomics;  // since then
   };
   struct Line {
     std::array<Cell, LINE_WORDS> words;
@@ -78,8 +81,9 @@ class Races {
   void forget();
   static void split(Line& line);
   bool ordered(uint32_t thread, uint32_t other_thread, uint32_t other_clock) const;
-  bool conflict(Cell& cell, uint32_t thread, const Access& access, Conflict& found) const;
-  void remember_read(Cell& cell, uint32_t thread, const Access& access) const;
+  bool unordered(const Touched& touched, uint32_t thread, Conflict& found) const;
+  bool conflict(const Cell& cell, uint32_t thread, const Access& access, Conflict& found) const;
+  void remember(Touched& touched, uint32_t thread, uint32_t site) const;
 
   uint32_t interval_ = 1;
   std::vector<WarpClock> warps_;

@@ -174,6 +174,50 @@ __global__ void atomic_and_write(float* out) {
     atomicAdd(out, 1.0f);
 }
 
+// Thread 0 prepares a counter, and all count on it.
+template <bool BARRIER>
+__global__ void clear_and_count(float* out) {
+  if (thread() == 0) out[0] = 0.0f;
+  if (BARRIER) __syncthreads();
+  atomicAdd(out, 1.0f);
+}
+
+// What three threads do with one cell, the first of them twice.
+enum Touch { NOTHING, READ, WRITE, ATOMIC };
+struct Touches {
+  Touch first, second, other, third;
+};
+__device__ void do_it(Touch touch, float* cell) {
+  if (touch == READ) cell[1 + thread()] = *cell;
+  if (touch == WRITE) *cell = 1.0f;
+  if (touch == ATOMIC) atomicAdd(cell, 1.0f);
+}
+template <bool BARRIERS>
+__global__ void three_threads(float* out, Touches touches, int other, int third) {
+  const auto barrier = [] {
+    if (BARRIERS) __syncthreads();
+  };
+  if (thread() == 3) do_it(touches.first, out);
+  if (thread() == 3) do_it(touches.second, out);
+  barrier();
+  if (thread() == other) do_it(touches.other, out);
+  barrier();
+  if (thread() == third) do_it(touches.third, out);
+}
+bool race_between(Touch one, Touch two) { return one != NOTHING && two != NOTHING && !(one == two && one != WRITE); }
+bool race_among(const Touches& touches) {
+  return race_between(touches.first, touches.other) || race_between(touches.second, touches.other) ||
+         race_between(touches.first, touches.third) || race_between(touches.second, touches.third) ||
+         race_between(touches.other, touches.third);
+}
+
+// Lane 0 writes; the lanes of the mask then wait for each other before all of them count.
+__global__ void clear_and_count_in_a_warp(float* out, unsigned mask) {
+  if (thread() == 0) out[0] = 0.0f;
+  if (mask >> thread() & 1) __syncwarp(mask);
+  atomicAdd(out, 1.0f);
+}
+
 // Bytes beside each other in one word are cells of their own.
 __global__ void bytes(float* out) {
   __shared__ unsigned char row[64];
@@ -248,6 +292,44 @@ TEST_CASE("atomics do not race with each other, and do with everything else") {
   check_race(atomic_and_read, "buffer 'out', index 0");
   check_no_race(atomic_barrier_read);
   check_race(atomic_and_write, "buffer 'out', index 0");
+}
+
+TEST_CASE("a counter that one thread clears and all count on, without a barrier between") {
+  check_race(clear_and_count<false>, "buffer 'out', index 0");
+  check_no_race(clear_and_count<true>);
+  const Buffer<float> out("out", std::vector<float>(1));
+  const auto report = [&](unsigned mask) {
+    return message_of<KernelFault>(
+        [&] { launch(clear_and_count_in_a_warp, dim3(1), dim3(32), 0, nullptr, out.data(), mask); });
+  };
+  in_each_order([&] {
+    CHECK(report(0xffffffffu) == "<nothing was thrown>");
+    CHECK(contains(report(0xffffffffu & ~(1u << 20)), "race on buffer 'out', index 0"));  // lane 20 did not wait
+    CHECK(contains(report(0xfffffffeu), "race on buffer 'out', index 0"));                // lane 0 did not
+  });
+}
+
+TEST_CASE("plain and atomic accesses of one thread and of others: all 256 cases, within a warp and across warps") {
+  const Buffer<float> out("out", std::vector<float>(1 + 128));
+  int64_t wrong = 0, races = 0;
+  for (const auto& [other, third] : {std::pair{5, 7}, {40, 7}, {5, 40}, {40, 41}, {40, 100}})
+    for (int number = 0; number < 256; ++number) {
+      const Touches touches{Touch(number % 4), Touch(number / 4 % 4), Touch(number / 16 % 4), Touch(number / 64)};
+      const auto expect = [&](auto kernel, const std::string& expected) {
+        const std::string report = message_of<KernelFault>(
+            [&] { launch(kernel, dim3(1), dim3(128), 0, nullptr, out.data(), touches, other, third); });
+        if (report.starts_with(expected)) return;
+        ++wrong;
+        MESSAGE(touches.first, " ", touches.second, " ", touches.other, " ", touches.third, ", threads ", other, " ",
+                third, ": ", report);
+      };
+      const bool race = race_among(touches);
+      races += race;
+      in_each_order([&] { expect(three_threads<false>, race ? "race on buffer 'out', index 0 " : "<nothing was"); });
+      expect(three_threads<true>, "<nothing was");
+    }
+  CHECK(wrong == 0);
+  CHECK(races > 0);
 }
 
 TEST_CASE("cells of one byte, and accesses of several widths") {
