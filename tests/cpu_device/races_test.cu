@@ -312,16 +312,19 @@ TEST_CASE("a counter that one thread clears and all count on, without a barrier 
 TEST_CASE("plain and atomic accesses of one thread and of others: all 256 cases, within a warp and across warps") {
   const Buffer<float> out("out", std::vector<float>(1 + 128));
   int64_t wrong = 0, races = 0;
-  for (const auto& [other, third] : {std::pair{5, 7}, {40, 7}, {5, 40}, {40, 41}, {40, 100}})
+  struct Threads {
+    int other, third;
+  };
+  for (const Threads threads : {Threads{5, 7}, {40, 7}, {5, 40}, {40, 41}, {40, 100}})
     for (int number = 0; number < 256; ++number) {
       const Touches touches{Touch(number % 4), Touch(number / 4 % 4), Touch(number / 16 % 4), Touch(number / 64)};
       const auto expect = [&](auto kernel, const std::string& expected) {
         const std::string report = message_of<KernelFault>(
-            [&] { launch(kernel, dim3(1), dim3(128), 0, nullptr, out.data(), touches, other, third); });
+            [&] { launch(kernel, dim3(1), dim3(128), 0, nullptr, out.data(), touches, threads.other, threads.third); });
         if (report.starts_with(expected)) return;
         ++wrong;
-        MESSAGE(touches.first, " ", touches.second, " ", touches.other, " ", touches.third, ", threads ", other, " ",
-                third, ": ", report);
+        MESSAGE(touches.first, " ", touches.second, " ", touches.other, " ", touches.third, ", threads ", threads.other,
+                " ", threads.third, ": ", report);
       };
       const bool race = race_among(touches);
       races += race;
