@@ -12,6 +12,8 @@ the same, so far as the result tells it; in the page of a rung, so must the rung
 only those count. Of several results that differ only in their date the newest counts, and an older one only for a page
 that links to it. What this cannot tell: a wrong figure that happens to be another number of the same kind and rung.
 
+A count or a bound that a page derives from numbers ("3907 * 256 - 1,000,003 = 189") is worked out again.
+
 figures_exempt.txt lists figures that are no measurement, each with a reason; one that exempts nothing is a problem.
 Exit status 1 when there is a problem.
 """
@@ -40,6 +42,8 @@ IN_PLACE_OF = re.compile(rf"(?:{UNIT}) in place of ({NUMBER})(?![\w.,]*\d)")
 LINK = re.compile(r"results/([\w.-]+\.(?:txt|json))")
 SENTENCE = re.compile(r"(?:[^.:;]|[.:;](?!\s))+")
 TWO_DECIMALS = re.compile(r"(?<![\w.,^/-])(\d+\.\d\d)(?![\w]|\.\d)")
+# Numbers with operators between them, and what they are said to come to; not the tail of something longer.
+EQUATION = re.compile(rf"(?<![\w.^*/+-])(?<![*/+-] )((?:{NUMBER})(?: [*/+-] (?:{NUMBER}))+) = ({NUMBER})(?![\w^]|\.\d)")
 SHARE = re.compile(r"(?<![\w.,^/-])(0\.\d{3})(?![\w]|\.\d)")
 KINDS = {"GB/s": ("GB/s", 1), "TB/s": ("GB/s", 1000), "TFLOP/s": ("TFLOP/s", 1), "TF/s": ("TFLOP/s", 1),
          "us": ("us", 1), "µs": ("us", 1), "μs": ("us", 1), "ms": ("us", 1000)}
@@ -143,6 +147,17 @@ def figures(text):
     return sorted(found, key=lambda figure: (figure.line, figure.text))
 
 
+def wrong_equations(text):
+    """(line, equation, what its left side comes to), where that is not what stands on the right."""
+    joined = prose(text).replace("\n", " ")
+    for match in EQUATION.finditer(joined):
+        floats = re.sub(NUMBER, lambda number: repr(float(number[0].replace(",", ""))), match[1])
+        value = eval(floats)  # numbers and the four operators, nothing else
+        half_digit = 0.5000001 * 10.0 ** -len(match[2].partition(".")[2])
+        if abs(value - float(match[2].replace(",", ""))) > (half_digit if "." in match[2] else 1e-9):
+            yield text.count("\n", 0, match.start()) + 1, match[0], value
+
+
 # --- Results ---
 
 def from_json(node, rung=None, key=""):
@@ -176,6 +191,7 @@ def from_bench(result):
             yield Known(row["rate"], kind, row["rung"], exact=False)
             for peer in row["peers"].values():
                 yield Known(row["work"] / peer["microseconds"], kind, row["rung"], exact=False)
+                yield Known(peer["ratio"], "share", row["rung"], exact=False)  # three decimals in the tables, as shares
 
 
 def from_text(text):
@@ -250,6 +266,7 @@ def check(pages, results, exempt_text):
     count = 0
     for path, text in pages.items():
         linked = set(LINK.findall(text))
+        problems += [f"{path}:{line}: {equation}: it is {value:.10g}" for line, equation, value in wrong_equations(text)]
         for figure in figures(text):
             count += 1
             if results.explains(figure, rung_of(path), linked):

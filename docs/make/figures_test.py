@@ -33,6 +33,13 @@ class FiguresTest(unittest.TestCase):
     def problems(self, text, path="README.md", exempt=""):
         return figures.check({path: text}, self.results, exempt)[0]
 
+    def test_a_derivation_is_worked_out_again(self):
+        right = "It has 3907 * 256 - 1,000,003 = 189 of them, and 1 - 1.48 / 4 = 0.63; n + 2 * 3 = 7.\n"
+        self.assertEqual(self.problems(right), [])
+        self.assertEqual(self.problems("One,\nand (3907 * 256 -\n1,000,003 = 253).\n"),
+                         ["README.md:2: 3907 * 256 - 1,000,003 = 253: it is 189"])
+        self.assertEqual(len(self.problems("A part of 1 - 1.48 / 4 = 0.64.\n")), 1)
+
     def test_measured_figures_pass(self):
         self.assertEqual(figures.check({"README.md": CLEAN}, self.results, ""), ([], 6))
         self.assertEqual(self.problems("It took 0.5581 ms, at 3.848 TB/s.\n"), [])

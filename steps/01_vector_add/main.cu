@@ -42,7 +42,7 @@ void check(Report& report, const Problem& problem, int64_t n, const std::string&
 void show_without_mask(Report& report, const Problem& problem, int64_t n) {
   if (!device_checks()) {
     report.paragraph(
-        "Without the mask this GPU would say nothing: the threads past the end read and write whatever lies there. "
+        "Without the mask the threads past the end read and write what lies there, and a GPU checks no array's bounds. "
         "To see it caught, run the same kernel on the CPU device: ./climb 1 --device cpu");
     return;
   }
@@ -57,7 +57,8 @@ void show_without_mask(Report& report, const Problem& problem, int64_t n) {
     caught = true;
   }
   report.quote(message);
-  report.verdict("Caught without a mask (n=" + grouped(n) + ")", caught, "a GPU would say nothing", n % 256 != 0);
+  report.verdict("Caught without a mask (n=" + grouped(n) + ")", caught, "a GPU checks no array's bounds",
+                 n % 256 != 0);
 }
 
 void predict(Report& report) {

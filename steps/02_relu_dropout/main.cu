@@ -107,11 +107,11 @@ void rates(Report& report, const Options& options) {
 void what_to_expect(Report& report) {
   const double sigma_all = rate_sigma(0.1, 100'000), sigma_positive = rate_sigma(0.1, 50'000);
   report.paragraph(
-      "The article has 0.1007 for p = 0.10 and calls it within a hundredth of a percent. It is seven hundredths of a "
-      "percentage point off, and that is fine: at n = 100,000, one sigma is " +
+      "The article has 0.1007 for p = 0.10, and +/- 0.01 as its margin. The rate is seven hundredths of a percentage "
+      "point off, and that is fine: at n = 100,000, one sigma is " +
       percent(sigma_all) + " points if each element counts, " + percent(sigma_positive) +
       " if only the positive half does; 5 sigma are " + percent(5 * sigma_all) + " and " + percent(5 * sigma_positive) +
-      ". Its margin of +/- 0.01, one point, would let a rate of 0.107 pass.");
+      ". The margin, one point, would let a rate of 0.107 pass.");
   const std::vector<float> out = mask_of(relu_dropout, 1000, 0.9f, 0);
   const float survivor = *std::max_element(out.begin(), out.end());
   report.paragraph("At p = 0.9, 1 survives as " + significant(survivor, 9) +

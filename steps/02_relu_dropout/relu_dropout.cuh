@@ -57,11 +57,10 @@ inline void require_relu_dropout(const char* function, const ladder::Vector<cons
 }
 
 /// out[i] = 0 with probability p, else max(x[i], 0) / (1 - p), for any number of elements; 0 elements launch nothing.
-/// Element i draws word 0 of Philox(seed, counter first_counter + i): what tl.rand(seed, first_counter + i) gives. The
-/// same arguments give the same mask, whatever BLOCK_SIZE is. A call uses up n counters, so the next one that wants new
-/// numbers under the same seed starts at first_counter + n.
-/// Both are (n) and contiguous; out may be x; p is in [0, 1]. Throws ladder::InvalidArgument otherwise.
-/// Moves 8 n bytes: 4 n read, 4 n written.
+/// Element i draws word 0 of Philox(seed, counter first_counter + i): what tl.rand(seed, first_counter + i) gives
+/// for offsets of 32 bits. The same arguments give the same mask, whatever BLOCK_SIZE is. A call uses up n counters, so
+/// the next one that wants new numbers under the same seed starts at first_counter + n. Both are (n) and contiguous;
+/// out may be x; p is in [0, 1]. Throws ladder::InvalidArgument otherwise. Moves 8 n bytes: 4 n read, 4 n written.
 template <int BLOCK_SIZE = 256>
 void relu_dropout(ladder::Vector<const float> x, ladder::Vector<float> out, float p, uint64_t seed,
                   uint64_t first_counter = 0, cudaStream_t stream = nullptr) {

@@ -43,7 +43,7 @@ void softmax_before(Matrix<const float> input, Matrix<float> output) {
          output.strides[0], input.sizes[1]);
 }
 
-// The output holds zeros before, as the article's did: what is never written counts as 0.
+// The output holds zeros before: what is never written counts as 0.
 template <class Softmax>
 Launches check(Report& report, const Problem& problem, const std::string& claim, bool expected, Softmax softmax) {
   const int64_t rows = problem.rows, columns = problem.columns;

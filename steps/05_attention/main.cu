@@ -176,7 +176,8 @@ int wall(Report& report) {
   report.paragraph(
       "This rung holds all of K and V in the shared memory of one block. K and V grow with k_len, a chip does not: the "
       "article's kernel \"breaks, not gracefully, it just runs out of room\". Here the launcher computes the bytes "
-      "first, and refuses before anything runs. The article's \"tens of kilobytes\" are, by architecture:");
+      "first, and refuses before anything runs. The article's \"tens of kilobytes\" of a "
+      "multiprocessor are, for one block of it, by architecture:");
   std::string refusal;
   if (try_set_device_model(DEVICE_MODELS.front().name)) {
     for (const DeviceModel& model : DEVICE_MODELS) {

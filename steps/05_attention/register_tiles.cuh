@@ -1,7 +1,8 @@
 // A variant of rung 05. One idea: a lane keeps a patch of sixteen sums in registers, 4 queries by 4 keys.
 //
 // The rung fetches both factors of each multiply-add. Shared memory gives a multiprocessor 128 bytes a clock, one float
-// for each lane of one warp, while its units could multiply and add for four warps: seven eighths of them wait. Here a
+// for each lane of one warp. Where a multiprocessor has 128 fp32 lanes (sm_86, sm_89, sm_90), they could multiply and
+// add for four warps meanwhile: by that reckoning seven eighths of them wait. Here a
 // block takes 32 queries at a time, so that S = Q K^T and O = P V are products of matrices. Four floats of Q and four
 // of K, eight in all, make sixteen multiply-adds in place of four. In P V it is four weights and two columns of V.
 //

@@ -50,7 +50,7 @@ def table(result, path, rung):
         peer_cell = ratio_cell = met_cell = ""
         if row["peers"]:
             name, peer = summary.best_peer(row)
-            peer_cell, ratio_cell = f"{name}: {rate(row, peer['microseconds'])}", f"{peer['ratio']:.2f}"
+            peer_cell, ratio_cell = f"{name}: {rate(row, peer['microseconds'])}", f"{peer['ratio']:.3f}"
         if "met" in row:
             met_cell = ("met" if row["met"] else "**not met**") + f": {row['target']}"
             if "factor" in row:

@@ -222,7 +222,7 @@ class Softmax(Parity):
         self.both(x)
         reference = torch.softmax(x, dim=-1)
         for name, launcher, right in (("Buggy", RUNGS.softmax_buggy, False), ("Corrected", RUNGS.softmax, True)):
-            out = launcher(x, out=torch.zeros_like(x))  # as the article's: what is never written counts as 0
+            out = launcher(x, out=torch.zeros_like(x))  # what is never written counts as 0
             matches = difference(out, reference, double(SOFTMAX)) is None
             say(f"{name} softmax matches PyTorch (n_cols=2000)", matches,
                 f"max abs diff {max_abs_diff(out, reference):.3g}")

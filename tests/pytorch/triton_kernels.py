@@ -1,6 +1,9 @@
-"""The kernels of the article that this ladder starts from, as its author describes them, in Triton: one program per
+"""The kernels of the article that this ladder starts from, written anew in Triton with its operations: one program per
 block of elements, per row, or per tile of queries; offsets, a mask, a fixed BLOCK_SIZE in the softmax. They are peers:
 what the ladder's own kernels give is held against them. float32, on a GPU.
+
+What differs from the article: dropout takes a first offset; the softmax forms a row's offset in 64 bits; attention takes
+contiguous tensors, masks head dimensions that are no power of two, and asks tl.dot for fp32 in place of TF32.
 """
 import torch
 import triton
@@ -25,7 +28,7 @@ def _relu_dropout(x, out, n, p, seed, first, BLOCK: tl.constexpr):
     i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     exists = i < n
     value = tl.load(x + i, mask=exists)
-    value = tl.where(value > 0, value, 0.0)
+    value = tl.maximum(value, 0.0)  # as the article: by default it passes over a NaN, and gives 0
     # Keeps where the number is above p, as the article does. The ladder also keeps where it is p.
     survives = tl.rand(seed, first + i) > p
     tl.store(out + i, tl.where(survives, value / (1 - p), 0.0), mask=exists)
