@@ -208,7 +208,7 @@ class Worker {
   Queue at_barrier_{}, ready_{};  // the size of ready_ is running.ready
   // Threads in step: all have come to one block barrier, and go from there to the next in the order of their numbers.
   // Thread step_ runs, those before it wait at step_site_, those behind it are ready; the queues are empty. It is how
-  // most kernels pass most barriers, and takes half the time. Whoever does anything else leaves the step first.
+  // most kernels pass most barriers, without a queue. Whoever does anything else leaves the step first.
   bool in_step_ = false;
   uint32_t step_ = 0;
   CallSite step_site_{};

@@ -27,7 +27,7 @@ struct Prediction {
 };
 
 /// Bytes at the copy ceiling, or operations at the fp32 ceiling, whichever takes longer; 0 when there is nothing to do.
-/// No kernel is faster, but for one that reads more than it writes: it can pass a copy by a few percent.
+/// A kernel that reads more than it writes can pass a copy by a few percent, as rung 01's vectorized one did.
 /// Throws InvalidArgument when a count is negative or no number, or a ceiling is not above 0.
 double predicted_seconds(const Prediction& prediction, const Ceilings& ceilings);
 

@@ -324,7 +324,7 @@ def command_list(rung: str | None) -> int:
         print(f"{mutant.rung if mutant.rung != previous else '  '}  {mutant.name:{width}}  {mutant.title}")
         previous = mutant.rung
     example = next((mutant for mutant in mutants if mutant.name == "no-max-subtraction"), mutants[0])
-    print(f"\n{len(mutants)} broken kernels. Over each of them passes a test that somebody really used.")
+    print(f"\n{len(mutants)} broken kernels. Over each of them passes a test of the article's, or one made from a bug report.")
     print(f"  ./climb break {example.label:28} the edit, both tests, the device's report, why")
     print(f"  ./climb repair {example.label:27} mend it yourself")
     return 0
@@ -429,8 +429,8 @@ def table(build: Path) -> str:
         "# The museum of broken kernels", "",
         "Written by `tests/mutants/museum.py table` from the mutants' files and from a run of each; CI runs them all again",
         "and fails when a line here is no longer true. `./climb break 04 no-max-subtraction` shows one of them.", "",
-        f"{len(mutants)} small edits, each of the real kernel. Over each of them passes a test that the article, or a report in",
-        "[bug_cases.md](bug_cases.md), really used; each is caught by a test case of the rung. The last column is what the CPU",
+        f"{len(mutants)} small edits, each of the real kernel. Over each of them passes a test of the article's, or one made from a report in",
+        "[bug_cases.md](bug_cases.md); each is caught by a test case of the rung. The last column is what the CPU",
         "device reported while that test case ran. \"nothing\" is a finding too: the access was allowed, only the numbers were",
         "wrong, and no tool that watches memory could have told.", "",
         "| rung | mutant | the edit | a test that passes over it | our test that fails | the CPU device says |",
