@@ -39,6 +39,7 @@ KERNELS = ("steps/*/*.cuh", "common/kernel/*.hpp", "common/kernel/*.cuh")
 DEVICE = ("common/cpu_device/*.hpp", "common/cpu_device/*.cpp", "cpu_device/*.hpp", "cpu_device/*.cpp")
 LEFT_OUT = {"steps/01_vector_add/without_mask.cuh": "wrong on purpose",
             "common/kernel/cuda_device.cuh": "compiled by nvcc alone"}
+VERDICTS = ("equivalent", "slower", "unpromised")
 KERNELS_SHARE = 2 / 3
 SPARE = 1.08  # edits that do not compile are left out of the build: so many more are drawn
 MOST = 4000  # switches that sweep_switch.cpp has room for
@@ -112,7 +113,9 @@ def draw_mutants(found: dict[str, list[Mutant]], count: int, seed: int) -> list[
     """`count` mutants, two thirds of them in kernels and launchers, spread over the files by what each has to offer."""
     draw = random.Random(seed)
     drawn = []
-    for stratum, share in (("kernels", KERNELS_SHARE), ("device", 1 - KERNELS_SHARE)):
+    strata = {files()[f] for f in found}
+    shares = {"kernels": KERNELS_SHARE, "device": 1 - KERNELS_SHARE} if len(strata) > 1 else {min(strata): 1}
+    for stratum, share in shares.items():
         queues = {f: take_turns([m for m in found[f] if not m.compile_time], draw)
                   for f in sorted(found) if files()[f] == stratum}
         total = sum(len(q) for q in queues.values())
@@ -178,7 +181,8 @@ class Build:
             begin = sum(len(part) + 1 for part in lines[:int(line) - 1])
             at, end = begin + int(column) - 1, begin + len(lines[int(line) - 1])
             around = [(stop - start, n) for start, stop, n in places if start <= at <= stop]
-            numbers |= {min(around)[1]} if around else {n for start, stop, n in places if start < end and stop > begin}
+            of_line = {n for start, stop, n in places if start < end and stop > begin}
+            numbers |= {min(around)[1]} if around else of_line
         return numbers
 
     def check_syntax(self, mutants: dict[int, Mutant]) -> set[int]:
@@ -189,7 +193,8 @@ class Build:
             flags = ["g++", "-std=c++20", "-fsyntax-only", "-w", "-DLADDER_CHECKED", f"-I{self.tree}", "-include",
                      HERE / "sweep_switch.hpp", "-xc++", "-"]
             for _ in range(20):
-                output = run(flags, input=f'{unit}#include "{file}"\n', env=self.environment).stdout
+                output = run(flags, input=f'{unit}#include "{file}"\n', cwd=self.work,
+                             env=self.environment).stdout
                 now = self.blamed(output) - gone
                 if not now:
                     if "error" in output:
@@ -233,13 +238,17 @@ class Build:
             found.append(Test(test["name"], command, environment, labels, expected))
         return found
 
+    def targets(self) -> list[str]:
+        """The programs of the tests, from ctest's files: its list names no program that is not built."""
+        commands = {c for file in self.build.rglob("CTestTestfile.cmake")
+                    for c in re.findall(r'^add_test\(\S+ "([^"]+)"', file.read_text(), flags=re.M)}
+        return sorted(str(Path(c).relative_to(self.build)) for c in commands if c.startswith(f"{self.build}/"))
+
     def compile(self, mutants: dict[int, Mutant]) -> set[int]:
         """Builds the programs of all tests; drops what does not compile there, where templates are instantiated."""
         gone: set[int] = set()
         for _ in range(6):
-            targets = sorted({str(Path(t.command[0]).relative_to(self.build)) for t in self.tests()})
-            done = run(["cmake", "--build", self.build, "-j", JOBS, "--target", *targets, "--", "-k", "0"],
-                       env=self.environment)
+            done = run(["ninja", "-C", self.build, "-j", JOBS, "-k", "0", *self.targets()], env=self.environment)
             if done.returncode == 0:
                 return gone
             now = self.blamed(done.stdout) - gone
@@ -310,8 +319,8 @@ class Build:
 
     def judge(self, number: int, mutant: Mutant, tests: list[Test], show: bool = False) -> dict:
         """Runs the tests that reach the mutant, those of its own folder first, quick ones first, until one fails."""
-        label = {"steps": Path(mutant.file).parts[1][:2], "common": "cpu_device" if "cpu_device" in mutant.file
-                 else "common", "cpu_device": "cpu_device"}[Path(mutant.file).parts[0]]
+        folders = Path(mutant.file).parts
+        label = "cpu_device" if "cpu_device" in folders else folders[1][:2] if folders[0] == "steps" else "common"
         reaching = sorted((t for t in tests if number in t.reached), key=lambda t: (label not in t.labels, t.seconds))
         start = time.monotonic()
         verdict = {"killed_by": None, "case": None, "how": "survived" if reaching else "not reached"}
@@ -339,10 +348,17 @@ def known_survivors() -> dict[tuple, dict]:
     if not EQUIVALENT.exists():
         return {}
     entries = tomllib.loads(EQUIVALENT.read_text()).get("mutant", [])
+    for e in entries:
+        if e["verdict"] not in VERDICTS or not e["reason"]:
+            raise SweepError(f"{EQUIVALENT.name}: {e['original']}: needs a verdict of {VERDICTS} and a reason")
     return {(e["file"], e["line"], e["operator"], e["original"], e["mutated"]): e for e in entries}
 
 
+VERDICT_FIELDS = ("killed_by", "case", "how", "seconds")
+
+
 def entry(number: int, mutant: Mutant, verdict: dict) -> dict:
+    verdict = {k: verdict[k] for k in VERDICT_FIELDS}
     known = known_survivors().get(mutant.key) if verdict["killed_by"] is None else None
     line = {"id": number, "at": f"{mutant.file}:{mutant.line}", "operator": mutant.operator,
             "original": mutant.original, "mutated": mutant.mutated, "line": mutant.line_text, **verdict}
@@ -370,6 +386,17 @@ def report(result: dict) -> str:
         rows.append("")
     rows += [one_line(e) for e in result["mutants"] if not e["killed_by"]]
     return "\n".join(rows)
+
+
+def skeletons(result: dict) -> str:
+    """An entry of sweep_equivalent.toml for each open survivor; a person writes its verdict and its reason."""
+    entries = []
+    for e in result["mutants"]:
+        if not e["killed_by"] and "known" not in e:
+            values = {"file": e["at"].rsplit(":", 1)[0], "line": e["line"], "operator": e["operator"],
+                      "original": e["original"], "mutated": e["mutated"], "verdict": "", "reason": ""}
+            entries.append("\n[[mutant]]\n" + "".join(f"{k} = {json.dumps(v)}\n" for k, v in values.items()))
+    return "".join(entries)
 
 
 def write_result(path: Path, head: dict, entries: list[dict]):
@@ -426,8 +453,8 @@ def sweep(options) -> dict:
         stage("tests, unmutated")
         mutants = dict([(n, m) for n, m in mutants.items() if n not in gone][:options.count])
         switched = [not m.compile_time for of_file in found.values() for m in of_file]
-        head = {"commit": commit(), "seed": options.seed, "count": len(mutants), "only": options.only, "seconds": seconds,
-                "tests": len(tests), "tests_left_out": failing, "do_not_compile": len(gone),
+        head = {"commit": commit(), "seed": options.seed, "count": len(mutants), "only": options.only,
+                "seconds": seconds, "tests": len(tests), "tests_left_out": failing, "do_not_compile": len(gone),
                 "candidates": sum(switched), "left_out_compile_time": len(switched) - sum(switched),
                 "left_out_files": LEFT_OUT}
         state.write_text(json.dumps({"head": head, "mutants": {n: asdict(m) for n, m in mutants.items()},
@@ -438,7 +465,8 @@ def sweep(options) -> dict:
         verdict = build.judge(options.mutant, mutants[options.mutant], tests, show=True)
         print(one_line(entry(options.mutant, mutants[options.mutant], verdict)))
         return {}
-    verdicts = {v["id"]: v for v in map(json.loads, journal.read_text().splitlines())} if journal.exists() else {}
+    lines = map(json.loads, journal.read_text().splitlines() if journal.exists() else [])
+    verdicts = {v["id"]: entry(v["id"], mutants[v["id"]], v) for v in lines}  # with reasons that were written since
     lock = threading.Lock()
 
     def work_on(number: int):
@@ -463,18 +491,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=300, help="mutants to run")
     parser.add_argument("--seed", type=int, default=1, help="of the draw")
-    parser.add_argument("--only", metavar="FILE", help="draw from this file alone; the result stays in the build folder")
+    parser.add_argument("--only", metavar="FILE", help="draw from this file; the result stays in the build folder")
     parser.add_argument("--mutant", type=int, metavar="ID", help="run this one again and show the test's output")
     parser.add_argument("--list", action="store_true", help="show the draw and stop")
     parser.add_argument("--resume", action="store_true", help="go on where this sweep was stopped")
     parser.add_argument("--report", metavar="RESULT", help="print the totals of a result and stop")
+    parser.add_argument("--skeletons", action="store_true",
+                        help="with --report: entries of sweep_equivalent.toml for the survivors that are open")
     options = parser.parse_args()
     try:
         if options.only and options.only not in files():
             raise SweepError(f"--only is {options.only}: not a file that is mutated")
         result = json.loads(Path(options.report).read_text()) if options.report else sweep(options)
         if result:
-            print(report(result))
+            print(skeletons(result) if options.skeletons else report(result))
     except (SweepError, ValueError, OSError) as error:
         print(f"sweep.py: error: {error}", file=sys.stderr)
         return 2

@@ -10,6 +10,7 @@ import re
 import sys
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 try:
     import clang.cindex as clang
@@ -121,8 +122,8 @@ class Finder:
         kind = node.type.get_canonical().kind
         if kind in WIDE:
             wide = "long" if kind in (T.LONG, T.LONGLONG) else "unsigned long"
-            self.add("width", [(*self.span(node), f"static_cast<{wide}>(static_cast<{WIDE[kind]}>({self.text(node)}))")],
-                     now)
+            narrowed = f"static_cast<{wide}>(static_cast<{WIDE[kind]}>({self.text(node)}))"
+            self.add("width", [(*self.span(node), narrowed)], now)
 
     def unary(self, node, children, now):
         start, end = self.span(node)
@@ -207,7 +208,7 @@ class Finder:
 
     def condition(self, node, now):
         text, span = self.text(node), self.span(node)
-        if node.kind != K.BINARY_OPERATOR or "&&" in text or "||" in text:  # of a relation: that is an operator of its own
+        if node.kind != K.BINARY_OPERATOR or "&&" in text or "||" in text:  # relations have their own
             self.add("condition negated", [(*span, f"!({text})")], now)
         for constant in ("true", "false"):
             self.add("condition deleted", [(*span, constant)], now)
@@ -288,7 +289,7 @@ def index():
 
 def candidates(path: str, file: str, includes: str, flags: list[str]) -> list[Mutant]:
     """The mutants of the file at `path`, `file` in the repository; a header is parsed behind `includes`."""
-    source = open(path, "rb").read().decode("latin-1")  # libclang counts bytes
+    source = Path(path).read_bytes().decode("latin-1")  # libclang counts bytes
     name, text = (path, None) if not includes else ("/sweep/unit.cpp", f'{includes}\n#include "{file}"\n')
     unit = index().parse(name, args=["-xc++", "-std=c++20", *flags], unsaved_files=[(name, text)] if text else None,
                          options=clang.TranslationUnit.PARSE_DETAILED_PROCESSING_RECORD)
