@@ -266,18 +266,16 @@ class Build:
         scratch = self.work / "scratch" / threading.current_thread().name
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
+        environment = {**self.environment, **test.environment, "LADDER_SWEEP_MUTANT": str(mutant), "TMPDIR": str(scratch)}
         # RapidCheck is not to spend time on a smaller example.
-        environment = {**self.environment, "RC_PARAMS": "seed=20260907 noshrink=1", **test.environment,
-                       "LADDER_SWEEP_MUTANT": str(mutant), "TMPDIR": str(scratch)}
-        if "RC_PARAMS" in test.environment:
-            environment["RC_PARAMS"] += " noshrink=1"
+        environment["RC_PARAMS"] = test.environment.get("RC_PARAMS", "") + " noshrink=1"
         if reached is not None:
             environment["LADDER_SWEEP_REACHED"] = str(reached)
 
         def limits():
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             resource.setrlimit(resource.RLIMIT_FSIZE, (200 << 20, 200 << 20))
-            resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))
+            Path("/proc/self/oom_score_adj").write_text("1000")  # when memory runs out, the mutant goes first
 
         with open(scratch / "output", "w+b") as out:
             process = subprocess.Popen(test.command, cwd=self.plain, env=environment, stdout=out,
