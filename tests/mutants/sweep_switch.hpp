@@ -1,9 +1,10 @@
-// Included in front of every file of a sweep's build (sweep.py): the switch of each mutant. Both asm statements are
-// there so that the compiler, under -fsanitize=thread, adds no access of ours to those that the CPU device counts.
+// Included in front of every file of a sweep's build (sweep.py): the switch of each mutant.
+// Both asm statements are there so that the compiler, under -fsanitize=thread, adds no access
+// of ours to those that the CPU device counts.
 #pragma once
 
-/// True while mutant N is switched on. Constant evaluation takes the original. With -1 in the place of a mutant, notes
-/// that this point was reached.
+/// True while mutant N is switched on. Constant evaluation takes the original. With -1 in the
+/// place of a mutant, notes that this point was reached.
 template <int N>
 [[gnu::always_inline]] constexpr bool ladder_mutant() {
   if (__builtin_is_constant_evaluated()) return false;
