@@ -44,6 +44,7 @@ KERNELS_SHARE = 2 / 3
 SPARE = 1.08  # edits that do not compile are left out of the build: so many more are drawn
 MOST = 4000  # switches that sweep_switch.cpp has room for
 JOBS = 2
+ROUNDS = 20  # of dropping what does not compile
 
 
 class SweepError(Exception):
@@ -186,29 +187,29 @@ class Build:
         return numbers
 
     def check_syntax(self, mutants: dict[int, Mutant]) -> set[int]:
-        """Drops, file by file, what does not compile."""
-        def check(file: str) -> set[int]:
-            gone: set[int] = set()
-            unit = "" if file.endswith(".cpp") else '#include "common/kernel/gpu.cuh"\n'
-            flags = ["g++", "-std=c++20", "-fsyntax-only", "-w", "-DLADDER_CHECKED", f"-I{self.tree}", "-include",
-                     HERE / "sweep_switch.hpp", "-xc++", "-"]
-            for _ in range(20):
-                output = run(flags, input=f'{unit}#include "{file}"\n', cwd=self.work,
-                             env=self.environment).stdout
-                now = self.blamed(output) - gone
-                if not now:
-                    if "error" in output:
-                        raise SweepError(f"{file}: errors that belong to no mutant:\n{output[:1000]}")
-                    return gone
-                gone |= now
-                own = {n: m for n, m in mutants.items() if m.file == file and n not in gone}
-                text, places = operators.instrument((ROOT / file).read_bytes().decode("latin-1"), own)
-                self.places[file] = (text, places)
-                put(self.tree / file, text.encode("latin-1"))
-            raise SweepError(f"{file}: does not compile")
+        """Drops what does not compile, seen file by file: that is quicker than to find out by the whole build."""
+        flags = ["g++", "-std=c++20", "-fsyntax-only", "-w", "-DLADDER_CHECKED", f"-I{self.tree}", "-include",
+                 HERE / "sweep_switch.hpp", "-xc++", "-"]
 
-        with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
-            return set().union(*pool.map(check, sorted({m.file for m in mutants.values()})))
+        def errors(file: str) -> str:
+            unit = "" if file.endswith(".cpp") else '#include "common/kernel/gpu.cuh"\n'
+            done = run(flags, input=f'{unit}#include "{file}"\n', cwd=self.work, env=self.environment)
+            return done.stdout if done.returncode != 0 else ""
+
+        gone: set[int] = set()
+        red = sorted({m.file for m in mutants.values()})
+        for _ in range(ROUNDS):
+            with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
+                outputs = dict(zip(red, pool.map(errors, red)))
+            red = [file for file in red if outputs[file]]
+            if not red:
+                return gone
+            now = self.blamed("".join(outputs.values())) - gone
+            if not now:
+                raise SweepError(f"{red[0]}: errors that belong to no mutant:\n{outputs[red[0]][:1000]}")
+            gone |= now
+            self.write({n: m for n, m in mutants.items() if n not in gone})
+        raise SweepError(f"{red[0]}: still does not compile")
 
     def configure(self):
         switch = self.work / "sweep_switch.o"
@@ -247,7 +248,7 @@ class Build:
     def compile(self, mutants: dict[int, Mutant]) -> set[int]:
         """Builds the programs of all tests; drops what does not compile there, where templates are instantiated."""
         gone: set[int] = set()
-        for _ in range(6):
+        for _ in range(ROUNDS):
             done = run(["ninja", "-C", self.build, "-j", JOBS, "-k", "0", *self.targets()], env=self.environment)
             if done.returncode == 0:
                 return gone
@@ -257,7 +258,7 @@ class Build:
             gone |= now
             say(f"  {len(now)} do not compile where they are instantiated; building again")
             self.write({n: m for n, m in mutants.items() if n not in gone})
-        raise SweepError("the build still fails after six rounds")
+        raise SweepError("the build still fails")
 
     # Running.
 
@@ -266,7 +267,8 @@ class Build:
         scratch = self.work / "scratch" / threading.current_thread().name
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
-        environment = {**self.environment, **test.environment, "LADDER_SWEEP_MUTANT": str(mutant), "TMPDIR": str(scratch)}
+        environment = {**self.environment, **test.environment, "TMPDIR": str(scratch),
+                       "LADDER_SWEEP_MUTANT": str(mutant)}
         # RapidCheck is not to spend time on a smaller example.
         environment["RC_PARAMS"] = test.environment.get("RC_PARAMS", "") + " noshrink=1"
         if reached is not None:
