@@ -6,6 +6,7 @@
 #include "common/harness/reference.hpp"
 #include "steps/04_softmax_fixed/vectorized.cuh"
 #include "tests/expect.hpp"
+#include "tests/signed_overflow.hpp"
 #include "tests/softmax_matrix.hpp"
 
 using namespace ladder;
@@ -33,23 +34,31 @@ Matrix<bf16> matrix(const Buffer<bf16>& buffer, int64_t rows, int64_t columns, i
   return {buffer.data() + first, {rows, columns}, {stride, 1}, buffer.size() - first};
 }
 
-// Rows `gap` apart, NaN between them and before the first one.
-void check(const std::vector<float>& x, int64_t rows, int64_t columns, int64_t gap = 0, int64_t first = 0) {
+// How the rows of a matrix lie: so many elements between them, and before the first one.
+struct Layout {
+  int64_t gap = 0, first = 0;
+};
+
+// NaN between the rows of the input, and before the first one.
+void check(const std::vector<float>& x, int64_t rows, int64_t columns, Layout in, Layout out) {
   CAPTURE(rows);
   CAPTURE(columns);
-  CAPTURE(gap);
-  CAPTURE(first);
-  const int64_t stride = columns + gap, cells = first + rows * stride;
-  std::vector<float> strided(static_cast<std::size_t>(cells), NOT_A_NUMBER);
+  CAPTURE(in.gap);
+  CAPTURE(in.first);
+  CAPTURE(out.gap);
+  CAPTURE(out.first);
+  const int64_t in_stride = columns + in.gap, out_stride = columns + out.gap, cells = out.first + rows * out_stride;
+  std::vector<float> strided(static_cast<std::size_t>(in.first + rows * in_stride), NOT_A_NUMBER);
   for (int64_t row = 0; row < rows; ++row)
-    std::copy_n(x.begin() + row * columns, columns, strided.begin() + first + row * stride);
+    std::copy_n(x.begin() + row * columns, columns, strided.begin() + in.first + row * in_stride);
   const Buffer<bf16> input("input", rounded(strided)), output("output", cells);
-  step04::softmax_vectorized(matrix(input, rows, columns, stride, first), matrix(output, rows, columns, stride, first));
+  step04::softmax_vectorized(matrix(input, rows, columns, in_stride, in.first),
+                             matrix(output, rows, columns, out_stride, out.first));
   const std::vector<bf16> result = output.download();
   std::vector<float> written;
   int64_t between_the_rows = 0;
   for (int64_t cell = 0; cell < cells; ++cell) {
-    if (cell >= first && (cell - first) % stride < columns)
+    if (cell >= out.first && (cell - out.first) % out_stride < columns)
       written.push_back(__bfloat162float(result[static_cast<std::size_t>(cell)]));
     else if (__bfloat16_as_ushort(result[static_cast<std::size_t>(cell)]) != 0xffff)
       ++between_the_rows;
@@ -60,9 +69,13 @@ void check(const std::vector<float>& x, int64_t rows, int64_t columns, int64_t g
   CHECK_MESSAGE(difference.matches(), difference.describe());
   CHECK(output.guards_intact());
 }
+void check(const std::vector<float>& x, int64_t rows, int64_t columns) { check(x, rows, columns, {}, {}); }
 
+void check_normal(int64_t rows, int64_t columns, Layout in, Layout out) {
+  check(normal(rows * columns, static_cast<uint64_t>(columns)), rows, columns, in, out);
+}
 void check_normal(int64_t rows, int64_t columns, int64_t gap = 0, int64_t first = 0) {
-  check(normal(rows * columns, static_cast<uint64_t>(columns)), rows, columns, gap, first);
+  check_normal(rows, columns, {gap, first}, {gap, first});
 }
 
 }  // namespace
@@ -96,6 +109,48 @@ TEST_CASE("bf16: rows off 16-byte alignment by their stride or by their first el
     check_normal(3, columns, 8, 1);
     check_normal(1, columns, 3, 8);
   }
+}
+
+TEST_CASE("bf16: input and output each with a layout of its own, for whole accesses and for single columns") {
+  for (int64_t rows : {1, 3})
+    for (int64_t columns : {8, 64, 1000, 1001})
+      for (const Layout in : {Layout{0, 0}, Layout{8, 8}, Layout{3, 0}, Layout{8, 4}})
+        for (const Layout out : {Layout{0, 0}, Layout{16, 0}, Layout{4, 0}, Layout{0, 1}})
+          check_normal(rows, columns, in, out);
+}
+
+TEST_CASE("bf16: one row of every width up to 70: 8 must divide it, a 4 will not do") {
+  for (int64_t columns = 1; columns <= 70; ++columns) check_normal(1, columns);
+}
+
+TEST_CASE("bf16: a NaN, an infinity or a -inf in any column reaches the others as it should") {
+  for (int64_t columns : {8, 9, 24, 300})
+    for (int64_t place = 0; place < std::min<int64_t>(columns, 24); ++place)
+      for (const float special : {NOT_A_NUMBER, INF, -INF}) {
+        std::vector<float> x = normal(2 * columns, 3);
+        x[static_cast<std::size_t>(place)] = special;
+        check(x, 2, columns);
+      }
+}
+
+TEST_CASE("bf16: rows as low as a number goes: nothing finite stands for the start of the maximum, or for padding") {
+  const float lowest = __bfloat162float(__ushort_as_bfloat16(0xff7f));
+  for (int64_t columns : {1, 5, 8, 40, 1000, 1001})
+    for (const float low : {-1e6f, -1e30f, lowest})
+      check(std::vector<float>(static_cast<std::size_t>(2 * columns), low), 2, columns);
+}
+
+TEST_CASE("the only row's stride means nothing: no offset of a row that is not there overflows") {
+  const auto check_one_row = []<class T>(T zero, auto as_float) {
+    const Buffer<T> input("input", std::vector<T>(8, zero)), output("output", 8);
+    const int64_t stride = std::numeric_limits<int64_t>::max(), overflows = signed_overflows;
+    step04::softmax_vectorized({input.data(), {1, 8}, {stride, 1}, 8}, {output.data(), {1, 8}, {stride - 1, 1}, 8});
+    CHECK(signed_overflows == exactly(overflows));
+    for (T value : output.download()) CHECK(as_float(value) == exactly(0.125f));
+  };
+  check_one_row(0.0f, [](float value) { return value; });
+  check_one_row(__float2bfloat16(0.0f), [](bf16 value) { return __bfloat162float(value); });
+  CHECK(counts_signed_overflows() == device_checks());  // else the above would pass whatever happened
 }
 
 TEST_CASE("bf16: wide rows, around every power of two") {

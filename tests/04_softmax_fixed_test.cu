@@ -97,6 +97,10 @@ TEST_CASE("unfused: right at every shape of the matrix, and past the limit of th
   CHECK(listing(failing_shapes({softmax_unfused, 40'000}, shapes)) == "");
 }
 
+TEST_CASE("unfused: rows as low as a float goes, a NaN or an infinity in any column, one column that takes all") {
+  CHECK(failing_extremes({softmax_unfused, 40'000}) == "");
+}
+
 TEST_CASE("unfused: five launches, and 8MN + 2M + 2 x 256M elements of 4 bytes") {
   for (const auto& [rows, columns] : {Shape{4, 5}, Shape{1, 256}, Shape{3, 2000}}) {
     const Buffer<float> input("input", normal(rows * columns, 1)), output("output", rows * columns);
@@ -140,6 +144,18 @@ TEST_CASE("unfused: the intermediates need room of their own") {
   CHECK(untouched(output));
   CHECK(untouched(scratch));
   CHECK(count_launches([&] { run(input.view(0, 5), output.view(0, 5), {}); }).kernels == 0);
+}
+
+TEST_CASE("naive: where it is wrong, by the words of its contract") {
+  // One exp is infinite; the sum alone is; all of them are 0; and a NaN in any column.
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto nan_f = static_cast<float>(nan);
+  const Buffer<float> input("input", std::vector<float>{88.73f, 0, 88.72f, 88.72f, -104, -104, nan_f, 0, 0, nan_f});
+  Buffer<float> output("output", 10);
+  step04::softmax_naive(input.view(5, 2), output.view(5, 2));
+  const Comparison difference = compare(
+      output.download(), std::vector<double>{nan, 0, 0, 0, nan, nan, nan, nan, nan, nan}, {5, 2}, SOFTMAX_TOLERANCE);
+  CHECK_MESSAGE(difference.matches(), difference.describe());
 }
 
 TEST_CASE("naive: right up to x = 88, NaN at 89") {

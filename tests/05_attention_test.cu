@@ -54,7 +54,7 @@ TEST_CASE("BC-053: keys that pad a warp or a tile take no part") {
     Problem problem{.q_len = length, .k_len = length, .head_dim = 64};
     problem.constant(0, 0);
     std::fill(problem.v.begin(), problem.v.end(), 1.0f);
-    check_rows(problem, all(length, 1));
+    check_rows(problem, all(length, 1), {0, 3e-6});  // up to 192 parts of 1, each rounded, add up
   }
 }
 

@@ -30,6 +30,7 @@
 #include "steps/05_attention/register_tiles.cuh"
 #include "tests/02_philox_by_hand.hpp"
 #include "tests/expect.hpp"
+#include "tests/signed_overflow.hpp"
 
 namespace {
 
@@ -269,6 +270,7 @@ struct Tally {
 void check_call(Arena& arena, const char* function, const Call& call, Tally& tally) {
   arena.buffer.upload(arena.values);
   std::string message;
+  const int64_t overflows = signed_overflows;
   const Launches launches = count_launches([&] {
     try {
       call.launch();
@@ -277,6 +279,7 @@ void check_call(Arena& arena, const char* function, const Call& call, Tally& tal
     }
   });
   std::vector<float> after = arena.buffer.download();
+  RC_ASSERT(signed_overflows == overflows);
   RC_ASSERT(arena.buffer.guards_intact());
   ++tally.calls;
   const auto same_bits = [](float a, float b) { return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b); };

@@ -113,6 +113,17 @@ TEST_CASE("BC-036: NaN makes its row NaN, its -inf too, and no other") {
     }
 }
 
+TEST_CASE("rows as low as a float goes, a NaN or an infinity in any column, one column that takes all") {
+  CHECK(failing_extremes(SOFTMAX) == "");
+}
+
+TEST_CASE("one row of every width up to 70") {
+  for (int64_t columns = 1; columns <= 70; ++columns) {
+    const std::vector<float> x = normal(columns, static_cast<uint64_t>(columns));
+    check(x, 1, columns, reference_softmax(x, 1, columns));
+  }
+}
+
 TEST_CASE("BC-037: a maximum far below 0") {
   check({-10000, -10000}, 1, 2, {0.5, 0.5});
   check({-10200, -10201, -200, -201}, 2, 2, {0.7310585786, 0.2689414214, 0.7310585786, 0.2689414214});

@@ -95,6 +95,44 @@ inline Failure run_shape(const SoftmaxUnderTest& softmax, Shape shape) {
   return failure;
 }
 
+// Runs a contiguous matrix and compares it with the reference; an empty text when all is well. `tolerance` may be {}:
+// to the bit.
+inline std::string difference_of(const SoftmaxUnderTest& softmax, const std::vector<float>& x, int64_t rows,
+                                 int64_t columns, ladder::Tolerance tolerance = SOFTMAX_TOLERANCE) {
+  using namespace ladder;
+  const Buffer<float> input("input", x), output("output", rows * columns);
+  softmax.launch(input.view(rows, columns), output.view(rows, columns), nullptr);
+  const Comparison difference =
+      compare(output.download(), reference_softmax(x, rows, columns), {rows, columns}, tolerance);
+  return difference.matches()
+             ? ""
+             : "(" + std::to_string(rows) + ", " + std::to_string(columns) + ") " + difference.describe() + "\n";
+}
+
+// Rows of what no finite number may stand in for: as low as a float goes, with a NaN or an infinity in any column, and
+// with one column that takes all.
+inline std::string failing_extremes(const SoftmaxUnderTest& softmax) {
+  constexpr float INF = std::numeric_limits<float>::infinity(), LOWEST = std::numeric_limits<float>::lowest();
+  std::string failures;
+  for (int64_t columns : {1, 3, 4, 5, 8, 12, 33, 64, 1000, 1001, 1024}) {
+    const auto n = static_cast<std::size_t>(columns);
+    for (const float low : {-1e6f, -1e12f, -1e30f, LOWEST})
+      failures += difference_of(softmax, std::vector<float>(2 * n, low), 2, columns);
+    for (std::size_t place = 0; place < std::min<std::size_t>(n, 12); ++place) {
+      for (const float special : {std::numeric_limits<float>::quiet_NaN(), INF, -INF}) {
+        std::vector<float> x = ladder::normal(2 * columns, 1);
+        x[place] = special;
+        failures += difference_of(softmax, x, 2, columns);
+      }
+      std::vector<float> x(2 * n, -1000.0f);
+      x[place] = 5;
+      x[n + place] = -3;
+      failures += difference_of(softmax, x, 2, columns, {});
+    }
+  }
+  return failures;
+}
+
 /// The shapes that `softmax` gets wrong. A launcher that throws fails the test that calls this.
 inline std::vector<Failure> failing_shapes(const SoftmaxUnderTest& softmax, const std::vector<Shape>& shapes) {
   std::vector<Failure> failures;

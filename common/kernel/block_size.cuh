@@ -44,4 +44,19 @@ void dispatch_block_size(const char* function, int64_t BLOCK_SIZE, Body&& body) 
   if constexpr (LARGEST > 1) dispatch_block_size<LARGEST / 2>(function, BLOCK_SIZE, body);
 }
 
+/// The same for a size that `block_size()` gives. A lambda without captures needs nothing that only a run could tell:
+/// it is called when compiling, and one kernel is compiled for it, not one for each power of two.
+template <int LARGEST, class Size, class Body>
+requires std::is_invocable_v<Size>
+void dispatch_block_size(const char* function, Size block_size, Body&& body) {
+  if constexpr (std::is_empty_v<Size>) {
+    constexpr int64_t BLOCK_SIZE = block_size();
+    static_assert(BLOCK_SIZE >= 1 && (BLOCK_SIZE & (BLOCK_SIZE - 1)) == 0, "BLOCK_SIZE must be a power of two");
+    static_assert(BLOCK_SIZE <= LARGEST, "BLOCK_SIZE must be at most LARGEST");
+    body(std::integral_constant<int, static_cast<int>(BLOCK_SIZE)>{});
+  } else {
+    dispatch_block_size<LARGEST>(function, block_size(), body);
+  }
+}
+
 }  // namespace ladder

@@ -5,8 +5,8 @@
 
 namespace step04 {
 
-/// WRONG: one block per row, and no maximum. exp(x) is infinite in fp32 from x = 88.73 on, and infinity / infinity is
-/// NaN.
+/// WRONG: one block per row, and no maximum. exp(x) is infinite in fp32 above x = 88.7228, and infinity / infinity is
+/// NaN. The sum can be infinite where no exp is, and each quotient is 0 then; where every exp is 0, it is 0 / 0, NaN.
 template <int THREADS>
 __global__ void __launch_bounds__(THREADS)
     softmax_naive_kernel(float* output,       // (n_rows, n_cols)
@@ -21,7 +21,8 @@ __global__ void __launch_bounds__(THREADS)
     output_row_start[col] = expf(row_start[col]) / denominator;
 }
 
-/// The contract of softmax(), for any number of columns; NaN in rows with a value from 88.73 on.
+/// The contract of softmax(), for any number of columns, as long as the exp of each column and their sum are finite and
+/// the sum is not 0. Of other rows: [89, 0] gives [NaN, 0], [88.72, 88.72] zeros, and [-104, -104] NaN.
 inline void softmax_naive(ladder::Matrix<const float> input, ladder::Matrix<float> output) {
   require_softmax("softmax_naive", input, output);
   if (input.empty()) return;

@@ -89,7 +89,9 @@ inline void softmax(ladder::Matrix<const float> input, ladder::Matrix<float> out
                    "at most " + std::to_string(MAX_BLOCK_SIZE) +
                        ": one block keeps the whole row in registers. An online softmax (rung 06) reads the row in "
                        "pieces, keeps a running maximum and a running sum, and takes any width");
-  ladder::dispatch_block_size<MAX_BLOCK_SIZE>("softmax", BLOCK_SIZE, [&](auto block_size) {
+  // Of a constant the lambda captures nothing, and one kernel is compiled; else one for each power of two.
+  const auto chosen = [&] { return BLOCK_SIZE; };
+  ladder::dispatch_block_size<MAX_BLOCK_SIZE>("softmax", chosen, [&](auto block_size) {
     ladder::launch(softmax_kernel<block_size()>, grid, dim3(threads_for(block_size())), 0, stream, output.data,
                    input.data, input.strides[0], output.strides[0], n_cols);
   });

@@ -37,12 +37,11 @@ __host__ __device__ constexpr int vectorized_rows_for(int threads) {
   return threads <= ladder::WARP_SIZE ? 64 / threads : 1;
 }
 
-/// exp, as exact as the result is stored. bf16 rounds it to 4e-3. There `__expf` is exact enough, and a few
-/// instructions where expf is eight; at x - max = -16 it may be 20 units in the last place off, 2.4e-6.
-template <class T>
-__device__ float exp_for(float x) {
-  return sizeof(T) == sizeof(float) ? expf(x) : __expf(x);
-}
+/// exp, as exact as the result is stored, of which the second argument has the type.
+__device__ inline float exp_for(float x, float) { return expf(x); }
+/// The same for bf16, which rounds it to 4e-3. There `__expf` is exact enough, and a few instructions where expf is
+/// eight; at x - max = -16 it may be 20 units in the last place off, 2.4e-6.
+__device__ inline float exp_for(float x, __nv_bfloat16) { return __expf(x); }
 
 /// A row for each THREADS threads. COLUMNS of an access: a whole access, or 1 where rows do not start at multiples of
 /// 16 bytes.
@@ -59,8 +58,9 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
   const int64_t row_idx = int64_t{blockIdx.x} * ROWS + threadIdx.x / THREADS;
   const bool exists = ROWS == 1 || row_idx < n_rows;  // threads without a row stay: the shuffles need whole warps
   const int64_t columns = exists ? n_cols : 0;
-  const T* row_start = input + row_idx * input_row_stride;
-  T* output_row_start = output + row_idx * output_row_stride;
+  // Of a row that does not exist the offset need not fit in 64 bits: a single row's stride may be anything.
+  const T* row_start = input + (exists ? row_idx * input_row_stride : 0);
+  T* output_row_start = output + (exists ? row_idx * output_row_stride : 0);
 
   float row[ITEMS][COLUMNS];
 #pragma unroll
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(THREADS* vectorized_rows_for(THREADS))
     float sum = 0.0f;  // of this access
 #pragma unroll
     for (int column = 0; column < COLUMNS; ++column) {
-      const float numerator = exp_for<T>(row[item][column] - row_max);
+      const float numerator = exp_for(row[item][column] - row_max, T{});
       row[item][column] = numerator;
       sum += numerator;
     }
@@ -149,7 +149,10 @@ inline void softmax_vectorized(ladder::Matrix<const float> input, ladder::Matrix
                                cudaStream_t stream = nullptr) {
   require_vectorized(input, output);
   if (input.empty()) return;
-  if (!takes_whole_accesses(input, output)) return softmax(input, output, stream);
+  if (!takes_whole_accesses(input, output)) {
+    ladder::grid_of("softmax_vectorized", input.sizes[0]);  // all that softmax could still refuse, by this name
+    return softmax(input, output, stream);
+  }
   launch_vectorized<ladder::WHOLE_ACCESS<float>>(input, output, stream);
 }
 

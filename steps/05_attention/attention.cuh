@@ -90,13 +90,15 @@ __global__ void __launch_bounds__(THREADS)
       l += P[j];
     }
     l = warp_reduce(l, Sum{});  // in every lane
-    __syncwarp();               // P is complete, and all lanes have left Q: the shuffles of warp_reduce order no memory
+    // Divided now, not after P V: weights that add up to l can overflow where their mean of V does not.
+    for (int j = lane; j < visible; j += WARP_SIZE) P[j] /= l;
+    __syncwarp();  // P is complete, and all lanes have left Q: the shuffles of warp_reduce order no memory
 
-    // O = P V / l. Lane d % 32 owns column d of O.
+    // O = P V, 0 where no key is visible. Lane d % 32 owns column d of O.
     for (int d = lane; d < head_dim; d += WARP_SIZE) {
       float o = 0.0f;
       for (int j = 0; j < visible; ++j) o += P[j] * V[j * head_dim + d];
-      out[out_strides.row_start(batch, head, i) + d] = visible > 0 ? o / l : 0.0f;
+      out[out_strides.row_start(batch, head, i) + d] = o;
     }
   }
 }
@@ -160,29 +162,39 @@ inline void require_attention(const char* function, const ladder::Heads<const fl
   require_no_overlap(function, "out", out, "v", v);
 }
 
+/// Launches attention_kernel with what require_attention and require_on_chip have passed, in the name of `function`.
+inline void launch_attention(const char* function, const ladder::Heads<const float>& q,
+                             const ladder::Heads<const float>& k, const ladder::Heads<const float>& v,
+                             const ladder::Heads<float>& out, bool causal, std::optional<float> scale,
+                             cudaStream_t stream) {
+  using namespace ladder;
+  const auto [batches, heads, q_len, head_dim] = q.sizes;
+  const int64_t k_len = k.sizes[2];
+  const auto strides = [](const auto& view) { return Strides{view.strides[0], view.strides[1], view.strides[2]}; };
+  const dim3 grid = grid_of(function, batches * heads * cdiv(q_len, QUERIES_PER_BLOCK));
+  launch(attention_kernel<QUERIES_PER_BLOCK>, grid, dim3(THREADS),
+         static_cast<std::size_t>(shared_bytes(k_len, head_dim)), stream, q.data, strides(q), k.data, strides(k),
+         v.data, strides(v), out.data, strides(out), heads, q_len, static_cast<int>(k_len), static_cast<int>(head_dim),
+         scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)))), causal);
+}
+
 /// out = softmax(scale Q K^T) V for each batch and head. Q and out are (batch, heads, q_len, head_dim), K and V (batch,
 /// heads, k_len, head_dim), with head_dim from 1 to 256; scale is 1 / sqrt(head_dim) unless given. Batch, head and row
 /// strides are free, for inputs also 0 (one head of K and V for all heads of Q: multi-query); the last axis is
 /// contiguous. Causal: query i sees the keys up to i + (k_len - q_len). A query that sees no key gives 0. Throws
 /// ladder::InvalidArgument otherwise, when out shares memory with an input, and when K and V do not fit on chip. Reads
 /// Q once, and K and V once for each tile of 32 queries; writes out once.
+///
+/// No sum on the way overflows where V stays within 3.4e38; the largest float is 3.403e38. A dot product of Q and K is
+/// formed before it is scaled: one beyond the largest float makes its query NaN, even where the scale is small.
 inline void attention(ladder::Heads<const float> q, ladder::Heads<const float> k, ladder::Heads<const float> v,
                       ladder::Heads<float> out, bool causal = false, std::optional<float> scale = std::nullopt,
                       cudaStream_t stream = nullptr) {
-  using namespace ladder;
   constexpr const char* FUNCTION = "attention";
-  const auto [batches, heads, q_len, head_dim] = q.sizes;
-  const int64_t k_len = k.sizes[2];
   require_attention(FUNCTION, q, k, v, out);
   if (q.empty()) return;  // k_len = 0 is no such case: there out has to become 0
-  require_on_chip(FUNCTION, k_len, head_dim);
-
-  const auto strides = [](const auto& view) { return Strides{view.strides[0], view.strides[1], view.strides[2]}; };
-  const dim3 grid = grid_of(FUNCTION, batches * heads * cdiv(q_len, QUERIES_PER_BLOCK));
-  launch(attention_kernel<QUERIES_PER_BLOCK>, grid, dim3(THREADS),
-         static_cast<std::size_t>(shared_bytes(k_len, head_dim)), stream, q.data, strides(q), k.data, strides(k),
-         v.data, strides(v), out.data, strides(out), heads, q_len, static_cast<int>(k_len), static_cast<int>(head_dim),
-         scale.value_or(static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim)))), causal);
+  require_on_chip(FUNCTION, k.sizes[2], q.sizes[3]);
+  launch_attention(FUNCTION, q, k, v, out, causal, scale, stream);
 }
 
 }  // namespace step05

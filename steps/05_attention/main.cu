@@ -246,7 +246,8 @@ int main(int argc, char** argv) {
     if (show_only_wall) return wall(report);
     report.paragraph(
         "A block loads all of K and V into shared memory. Each of its 8 warps takes a query at a time: its whole row "
-        "of scores S = Q K^T / sqrt(head_dim), their maximum m, P = exp(S - m) and its sum l, then O = P V / l.");
+        "of scores S = Q K^T / sqrt(head_dim), their maximum m, exp(S - m) and its sum l, then P = exp(S - m) / l "
+        "and O = P V.");
     show_article_shapes(report, static_cast<uint64_t>(seed));
     show_causal(report);
     show_traffic(report, shape, causal, static_cast<uint64_t>(seed));

@@ -6,7 +6,7 @@
 // block takes 32 queries at a time, so that S = Q K^T and O = P V are products of matrices. Four floats of Q and four
 // of K, eight in all, make sixteen multiply-adds in place of four. In P V it is four weights and two columns of V.
 //
-// What it costs: all 8 warps meet at four barriers for each 32 queries, where the rung's warps went their own ways; and
+// What it costs: all 8 warps meet at five barriers for each 32 queries, where the rung's warps went their own ways; and
 // the scores of 32 queries lie on chip, not of 8, so that fewer keys fit.
 #pragma once
 
@@ -136,10 +136,16 @@ __global__ void __launch_bounds__(THREADS)
       l += numerator;
     }
     sum_of_warp[warp * TILE_Q + lane] = l;
-    __syncthreads();  // P and the sums are complete
+    __syncthreads();  // the sums are complete
+    l = 0.0f;
+    for (int w = 0; w < WARPS; ++w) l += sum_of_warp[w * TILE_Q + lane];  // in every warp
+    const float reciprocal = 1.0f / l;
+#pragma unroll 4  // so that a warp does not wait for each weight in turn
+    for (int j = warp; j < visible(lane); j += WARPS) P[j * TILE_Q + lane] *= reciprocal;
+    __syncthreads();  // P is complete
 
-    // O = P V / l. A warp owns four queries, and a lane two columns. The last three keys of a causal row are seen by
-    // some of the four only: what a query does not see is left out, not multiplied by 0.
+    // O = P V, 0 where no key is visible. A warp owns four queries, and a lane two columns. The last three keys of a
+    // causal row are seen by some of the four only: what a query does not see is left out, not multiplied by 0.
     const int seen_by_all = visible(4 * warp), seen_by_some = visible(4 * warp + 3);
     for (int d = 2 * lane; d < head_dim; d += 2 * WARP_SIZE) {
       float o[4][2] = {};
@@ -159,13 +165,11 @@ __global__ void __launch_bounds__(THREADS)
       for (int j = seen_by_all; j < seen_by_some; ++j) add_key(j, [&](int n) { return j < visible(4 * warp + n); });
 #pragma unroll
       for (int n = 0; n < 4; ++n) {
-        const int query = 4 * warp + n;
-        float denominator = 0.0f;
-        for (int w = 0; w < WARPS; ++w) denominator += sum_of_warp[w * TILE_Q + query];
-        if (tile_start + query < block_end) {
-          float* const out_row = out + out_strides.row_start(batch, head, tile_start + query);
-          out_row[d] = visible(query) > 0 ? o[n][0] / denominator : 0.0f;
-          if (d + 1 < head_dim) out_row[d + 1] = visible(query) > 0 ? o[n][1] / denominator : 0.0f;
+        const int64_t i = tile_start + 4 * warp + n;
+        if (i < block_end) {
+          float* const out_row = out + out_strides.row_start(batch, head, i);
+          out_row[d] = o[n][0];
+          if (d + 1 < head_dim) out_row[d + 1] = o[n][1];
         }
       }
     }
@@ -197,7 +201,7 @@ inline void attention_register_tiles(ladder::Heads<const float> q, ladder::Heads
   if (q.empty()) return;
   require_on_chip(FUNCTION, k_len, head_dim);
   if (k_len > register_tiles_most_keys(head_dim, static_cast<int64_t>(shared_memory_limit())))
-    return attention(q, k, v, out, causal, scale, stream);
+    return launch_attention(FUNCTION, q, k, v, out, causal, scale, stream);
   const auto strides = [](const auto& view) { return Strides{view.strides[0], view.strides[1], view.strides[2]}; };
   const dim3 grid = grid_of(FUNCTION, batches * heads * cdiv(q_len, QUERIES_PER_BLOCK_OF_TILES));
   const int64_t floats = k_len * register_tiles_floats_per_key(head_dim) + register_tiles_floats_besides(head_dim);

@@ -77,6 +77,27 @@ TEST_CASE("every power of two up to the largest reaches the body, as itself, onc
   CHECK(calls == 1);
 }
 
+TEST_CASE("a size that is known when compiling reaches the body alone: no other kernel is compiled") {
+  const int64_t BLOCK_SIZE = 64;
+  int64_t sum = 0;
+  dispatch_block_size<1024>(
+      "f", [&] { return BLOCK_SIZE; },
+      [&](auto block_size) {
+        static_assert(block_size() == 64);
+        sum += block_size;
+      });
+  CHECK(sum == exactly(64));
+  int64_t size = 128;  // this one is not
+  dispatch_block_size<1024>(
+      "f", [&] { return size; }, [&](auto block_size) { sum += block_size; });
+  CHECK(sum == exactly(192));
+  size = 100;
+  CHECK_REFUSED(dispatch_block_size<1024>(
+                    "f", [&] { return size; }, [&](auto) { sum = 0; }),
+                "f: BLOCK_SIZE is 100, must be a power of two");
+  CHECK(sum == exactly(192));
+}
+
 TEST_CASE("anything else is refused, and the body is not called") {
   int calls = 0;
   const auto dispatch = [&](int64_t size) { dispatch_block_size<1024>("softmax", size, [&](auto) { ++calls; }); };
