@@ -5,14 +5,14 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <cstdlib>
 
+#include "common/cpu_device/environment.hpp"
 #include "common/harness/device.hpp"
 #include "tests/shift.hpp"
 
 bool needs_device_checks = false;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   if (const auto reason = ladder::device_missing()) {
     std::printf("skipped: %s\n", reason->c_str());
     return 77;
@@ -21,9 +21,12 @@ int main(int argc, char** argv) {
     std::printf("skipped: the device of this build does not see accesses\n");
     return 77;
   }
-  ladder::watch_races();
-  if (std::getenv("LADDER_SHIFT_REFERENCES")) return run_shifted();
+  ladder::check_everything();
+  if (ladder::environment_switch("LADDER_SHIFT_REFERENCES")) return run_shifted();
   const int status = doctest::Context(argc, argv).run();
   std::printf("%lld kernels launched\n", static_cast<long long>(ladder::total_launches()));
   return status;
+} catch (const ladder::InvalidArgument& error) {  // of the environment
+  std::fprintf(stderr, "error: %s\n", error.what());
+  return 2;
 }

@@ -22,24 +22,18 @@ void set_device_model(std::string_view name);
 /// The name of the current one.
 std::string_view device_model();
 
-/// What a block barrier makes of threads that have returned from the kernel.
-enum class ReturnedThreads {
-  /// Those that still wait at it can never go on, which is reported: the CUDA C++ Programming Guide asks that all
-  /// threads reach a barrier.
-  strict,
-  lax  ///< They count as arrived, as recent GPUs happen to do.
-};
-/// The rule for the launches to come; at first strict.
-void set_returned_threads(ReturnedThreads rule);
-
-/// What is looked for beyond accesses out of bounds, in a build that sees accesses.
+/// What is looked for beyond accesses out of bounds; the first two in a build that sees accesses only.
 struct Checks {
-  bool uninitialised;  ///< Reads of cells that nothing has written.
+  bool uninitialised = false;  ///< Reads of cells that nothing has written.
   /// Accesses of two threads of a block to one cell, at least one of them a write, that no barrier orders.
-  bool races;
+  bool races = false;
+  /// Threads that return from the kernel before a block barrier that others reach. Since sm_70 a barrier waits for the
+  /// threads that have not returned; before, this was undefined. Where it is not looked for, the launch goes on, and
+  /// at its end a note on stderr says so, once for each kernel.
+  bool portability = false;
 };
 /// For the launches to come. At first uninitialised alone: races cost more than all else. Where the environment's
-/// LADDER_CHECKS says "none", "uninitialised", "races" or "all", that holds, and this changes nothing.
+/// LADDER_CHECKS says "none", "uninitialised", "races", "portability" or "all", that holds, and this changes nothing.
 void set_checks(Checks checks);
 /// What is looked for now.
 Checks checks();
@@ -65,7 +59,8 @@ void set_recording(Recording what);
 /// One entry for each launch without a fault since then, in order; they are handed over, not copied.
 std::vector<LaunchRecord> take_records();
 
-/// OS threads that run blocks. At first the machine's cores, at most 16, or the environment's LADDER_WORKERS.
+/// OS threads that run blocks: the machine's cores, at most 16, or the environment's LADDER_WORKERS. Throws
+/// InvalidArgument, as each launch does, when a variable of the environment has a value that it cannot have.
 unsigned workers();
 
 /// True when kernels are compiled with the compiler's access callbacks, so that their loads and stores are seen.

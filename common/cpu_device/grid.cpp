@@ -1,66 +1,80 @@
 // A launch from outside: its checks, the workers that share its blocks, and what a host program may set and ask.
+#include <unistd.h>
+
 #include <algorithm>
-#include <charconv>
 #include <condition_variable>
-#include <cstdlib>
+#include <cstdio>
 #include <cstring>
-#include <new>
+#include <memory>
 #include <optional>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "common/cpu_device/environment.hpp"
 #include "common/cpu_device/worker.hpp"
 
 namespace ladder {
 namespace cpu_device {
 namespace {
 
+constexpr unsigned MOST_WORKERS = 16;  // 1,024 guarded stacks each: more would meet the system's limit on mappings
+
+struct NamedOrder {
+  Order order;
+  uint64_t seed;
+};
+constexpr const char* ORDERS = "forward, reversed, warp-reversed or random:SEED";
+std::optional<NamedOrder> order_of(std::string_view words) {
+  if (words == "forward") return NamedOrder{Order::forward, 0};
+  if (words == "reversed") return NamedOrder{Order::reversed, 0};
+  if (words == "warp-reversed") return NamedOrder{Order::warp_reversed, 0};
+  const std::string_view random = "random:";
+  if (!words.starts_with(random)) return std::nullopt;
+  const std::optional<uint64_t> seed = number_of(words.substr(random.size()));
+  return seed ? std::optional(NamedOrder{Order::random, *seed}) : std::nullopt;
+}
+
+std::optional<Checks> checks_of(std::string_view word) {
+  const bool all = word == "all";
+  const Checks checks{all || word == "uninitialised", all || word == "races", all || word == "portability"};
+  const bool known = word == "none" || checks.uninitialised || checks.races || checks.portability;
+  return known ? std::optional(checks) : std::nullopt;
+}
+
+std::optional<unsigned> workers_of(std::string_view text) {
+  const std::optional<uint64_t> number = number_of(text);
+  if (!number || *number < 1 || *number > MOST_WORKERS) return std::nullopt;
+  return static_cast<unsigned>(*number);
+}
+
 struct Settings {
   const DeviceModel* model = &DEVICE_MODELS.back();
-  ReturnedThreads returned_threads = ReturnedThreads::strict;
-  Checks checks{.uninitialised = true, .races = false};
+  Checks checks{.uninitialised = true, .races = false, .portability = false};
   bool checks_are_fixed = false;  // by the environment
-  Order order = Order::forward;
-  uint64_t order_seed = 0;
+  NamedOrder order{Order::forward, 0};
+  unsigned workers = std::clamp(std::thread::hardware_concurrency(), 1u, MOST_WORKERS);
   Recording recording{};
   std::vector<LaunchRecord> records{};
-  std::string environment_error{};  // told at the first launch: nobody could catch it here
+  std::string environment_error{};  // told when the device is first asked for something: here no caller could catch it
 
   Settings() {
     try {
-      if (const char* words = std::getenv("LADDER_ORDER")) read_order(words);
-      if (const char* word = std::getenv("LADDER_CHECKS")) {
-        read_checks(word);
+      order = from_environment("LADDER_ORDER", ORDERS, order_of).value_or(order);
+      workers = from_environment("LADDER_WORKERS", "a number from 1 to " + std::to_string(MOST_WORKERS), workers_of)
+                    .value_or(workers);
+      if (const auto wanted =
+              from_environment("LADDER_CHECKS", "none, uninitialised, races, portability or all", checks_of)) {
+        checks = *wanted;
         checks_are_fixed = true;
       }
     } catch (const InvalidArgument& error) {
       environment_error = error.what();
     }
   }
-  void read_order(std::string_view words) {
-    const std::string_view random = "random:";
-    uint64_t seed = 0;
-    if (words == "forward")
-      order = Order::forward;
-    else if (words == "reversed")
-      order = Order::reversed;
-    else if (words == "warp-reversed")
-      order = Order::warp_reversed;
-    else if (words.starts_with(random) &&
-             std::from_chars(words.data() + random.size(), words.data() + words.size(), seed).ptr ==
-                 words.data() + words.size() &&
-             words.size() > random.size())
-      order = Order::random;
-    else
-      throw InvalidArgument("the order is '" + std::string(words) +
-                            "', must be forward, reversed, warp-reversed or random:SEED");
-    order_seed = seed;
-  }
-  void read_checks(std::string_view word) {
-    if (word != "none" && word != "uninitialised" && word != "races" && word != "all")
-      throw InvalidArgument("LADDER_CHECKS is '" + std::string(word) + "', must be none, uninitialised, races or all");
-    checks = {word == "uninitialised" || word == "all", word == "races" || word == "all"};
+  void require_environment() const {
+    if (!environment_error.empty()) throw InvalidArgument(environment_error);
   }
 };
 Settings settings;
@@ -70,8 +84,7 @@ std::atomic<uint64_t> launches{0};
 class Pool {
  public:
   Pool() {
-    Memory::instance();  // made before the pool, hence there until the workers have given back theirs
-    for (unsigned i = 1; i < workers(); ++i) threads_.emplace_back([this] { loop(); });
+    for (unsigned i = 1; i < settings.workers; ++i) threads_.emplace_back([this] { loop(); });
   }
   ~Pool() {
     {
@@ -126,6 +139,43 @@ class Pool {
   bool end_ = false;
 };
 
+// The pool of this process. A forked child inherits the parent's pool without its threads, and makes one of its own;
+// the inherited one is let go as it is, since there is no thread that its destructor could join.
+class PoolOfProcess {
+ public:
+  PoolOfProcess() { Memory::instance(); }  // made before the pool, hence there until the workers have given back theirs
+  ~PoolOfProcess() { let_go_in_child(); }
+  Pool& get() {
+    let_go_in_child();
+    if (!pool_) {
+      pool_ = std::make_unique<Pool>();
+      process_ = getpid();
+    }
+    return *pool_;
+  }
+
+ private:
+  void let_go_in_child() {
+    if (pool_ && process_ != getpid()) (void)pool_.release();
+  }
+  std::unique_ptr<Pool> pool_;
+  pid_t process_ = 0;
+};
+Pool& pool() {
+  static std::mutex mutex;
+  static PoolOfProcess pool;
+  const std::lock_guard lock(mutex);
+  return pool.get();
+}
+
+// A note is worth a line, not one for each launch of a loop.
+void print_once(const void* kernel, const std::string& note) {
+  static std::mutex mutex;
+  static std::set<const void*> noted;
+  const std::lock_guard lock(mutex);
+  if (noted.insert(kernel).second) std::fprintf(stderr, "%s\n", note.c_str());
+}
+
 }  // namespace
 
 void set_device_model(std::string_view name) {
@@ -140,26 +190,21 @@ void set_checks(Checks checks) {
   if (!settings.checks_are_fixed) settings.checks = checks;
 }
 Checks checks() { return settings.checks; }
-void set_order(Order order, uint64_t seed) {
-  settings.order = order;
-  settings.order_seed = seed;
+void set_order(Order order, uint64_t seed) { settings.order = {order, seed}; }
+void set_order(std::string_view words) {
+  const std::optional<NamedOrder> order = order_of(words);
+  if (!order) throw InvalidArgument("the order is '" + std::string(words) + "', must be " + ORDERS);
+  settings.order = *order;
 }
-void set_order(std::string_view words) { settings.read_order(words); }
 void set_recording(Recording what) {
   settings.recording = checks_accesses() ? what : Recording{};
   settings.records.clear();
 }
 std::vector<LaunchRecord> take_records() { return std::exchange(settings.records, {}); }
-void set_returned_threads(ReturnedThreads rule) { settings.returned_threads = rule; }
 
 unsigned workers() {
-  static const unsigned count = [] {
-    const char* wanted = std::getenv("LADDER_WORKERS");
-    const unsigned number =
-        wanted ? static_cast<unsigned>(std::strtoul(wanted, nullptr, 10)) : std::thread::hardware_concurrency();
-    return std::clamp(number, 1u, 16u);  // 1,024 guarded stacks each: more would meet the system's limit on mappings
-  }();
-  return count;
+  settings.require_environment();
+  return settings.workers;
 }
 
 void* allocate(std::size_t bytes, std::size_t element_bytes, std::string name) {
@@ -190,10 +235,9 @@ void run_grid(const Grid& grid) {
     worker->fault("a kernel launches a kernel, which the CPU device does not offer", __builtin_return_address(0));
     worker->abandon();
   }
-  if (!settings.environment_error.empty()) throw InvalidArgument(settings.environment_error);
+  settings.require_environment();
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
-  static Pool pool;
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);
   std::optional<LaunchRecorder> recorder;
@@ -206,16 +250,16 @@ void run_grid(const Grid& grid) {
   Job job{grid,
           blocks,
           std::max<uint64_t>(1, blocks / (uint64_t{workers()} * 16)),
-          settings.returned_threads,
-          checks_accesses() ? settings.checks : Checks{},
-          settings.order,
-          settings.order_seed,
+          checks_accesses() ? settings.checks : Checks{false, false, settings.checks.portability},
+          settings.order.order,
+          settings.order.seed,
           limit,
           settings.model->name,
           recorder ? &*recorder : nullptr};
-  pool.run(job, blocks == 1 || threads < 4096);
+  pool().run(job, blocks == 1 || threads < 4096);
   launches.fetch_add(1, std::memory_order_relaxed);
   if (!job.fault.empty()) throw KernelFault(job.fault);
+  if (!job.note.empty()) print_once(grid.kernel, job.note);
   if (recorder) settings.records.push_back(recorder->take());
 }
 

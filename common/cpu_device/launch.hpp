@@ -14,6 +14,7 @@ namespace ladder::cpu_device {
 
 // What the loop over a block's threads needs at hand; the rest of the state of an OS thread is in worker.cpp.
 struct Running {
+  bool faulty = false;               // an exception has left the kernel
   bool in_kernel = false;            // a kernel's own code runs: its accesses count, those of host and device do not
   uint32_t thread = 0;               // the running CUDA thread, counted through its block
   uint32_t threads = 0;              // threads of the block
@@ -34,7 +35,9 @@ struct OutsideKernel {
   [[gnu::no_sanitize_thread]] ~OutsideKernel() { running.in_kernel = true; }
 };
 
-void thread_returned();  // tells a warp function that waits not to wait for this lane
+void thread_returned();        // tells a warp function that waits not to wait for this lane
+void exception_left_kernel();  // called while it is being handled
+[[noreturn]] void abandon_thread();
 
 // Enters the next fresh thread of the block; false when there is none or another fiber has to go on first.
 [[gnu::no_sanitize_thread]] inline bool begin_thread() {
@@ -47,6 +50,10 @@ void thread_returned();  // tells a warp function that waits not to wait for thi
 }
 [[gnu::no_sanitize_thread]] inline void end_thread() {
   running.in_kernel = false;
+  if (running.faulty) [[unlikely]] {
+    running.faulty = false;
+    abandon_thread();
+  }
   ++running.done;
   running.returned_lanes[running.thread / 32] |= 1u << running.thread % 32;
   if (running.collectives != 0) thread_returned();
@@ -80,7 +87,11 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   auto run_threads = [ kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments)) ]()
       __attribute__((no_sanitize_thread)) {
     while (cpu_device::begin_thread()) {
-      kernel(values...);
+      try {
+        kernel(values...);
+      } catch (...) {  // CUDA has no exceptions in kernels
+        cpu_device::exception_left_kernel();
+      }
       cpu_device::end_thread();
     }
   };

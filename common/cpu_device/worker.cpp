@@ -1,5 +1,6 @@
 #include "common/cpu_device/worker.hpp"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <new>
 #include <span>
@@ -36,29 +38,47 @@ std::string mask_text(unsigned mask) {
   return text;
 }
 
-// A stack overflow lands in the guard. Nothing can go on from there, so the process ends, but it says why.
-void on_segmentation_fault(int signal_number, siginfo_t* info, void*) {
+// What a kernel cannot go on from ends the process, but the process says why.
+std::string last_words(int signal_number, const char* address, bool in_kernel) {
+  if (signal_number == SIGABRT) return in_kernel ? "a kernel calls abort() or std::terminate()" : "";
+  if (signal_number == SIGFPE)
+    return in_kernel ? "a kernel divides an integer by 0, or the smallest one by -1; a GPU goes on with any value" : "";
+  const Fiber* fiber = worker->current_fiber();
+  if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
+    return "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
+           " KiB that the CPU device gives each thread";
+  const Allocation* near = in_kernel ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)) : nullptr;
+  if (!near) return "";
+  return "out-of-bounds access of buffer '" + near->name + "', byte " +
+         std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) + " of " +
+         std::to_string(near->end - near->begin);
+}
+
+void on_fatal_signal(int signal_number, siginfo_t* info, void*) {
   const bool in_kernel = std::exchange(running.in_kernel, false);
-  const auto address = static_cast<const char*>(info->si_addr);
   std::string text;
-  if (worker) {
-    const Fiber* fiber = worker->current_fiber();
-    if (fiber->mapping && address >= fiber->mapping && address < fiber->mapping + GUARD_BYTES)
-      text = "stack overflow: a thread's local variables need more than the " + std::to_string(STACK_BYTES >> 10) +
-             " KiB that the CPU device gives each thread\n  in " + worker->where(running.thread) + "\n";
-    else if (const Allocation* near =
-                 in_kernel ? Memory::instance().find(reinterpret_cast<std::uintptr_t>(address)) : nullptr)
-      text = "out-of-bounds access of buffer '" + near->name + "', byte " +
-             std::to_string(reinterpret_cast<std::intptr_t>(address) - static_cast<std::intptr_t>(near->begin)) +
-             " of " + std::to_string(near->end - near->begin) + "\n  in " + worker->where(running.thread) + "\n";
-  }
+  if (worker) text = last_words(signal_number, static_cast<const char*>(info->si_addr), in_kernel);
   if (text.empty()) {  // not ours: let the default action tell it
     signal(signal_number, SIG_DFL);
     return;
   }
+  text += "\n  in " + worker->where(running.thread) + "\n";
   std::fflush(stdout);
   (void)!write(STDERR_FILENO, text.data(), text.size());
   _exit(2);
+}
+
+// A handler that the host program has set stays, but for SIGSEGV's: only this one knows of the threads' stacks.
+void handle_fatal_signals() {
+  struct sigaction action {};
+  action.sa_sigaction = on_fatal_signal;
+  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigaction(SIGSEGV, &action, nullptr);
+  for (const int signal_number : {SIGABRT, SIGFPE}) {
+    struct sigaction before {};
+    sigaction(signal_number, nullptr, &before);
+    if ((before.sa_flags & SA_SIGINFO) == 0 && before.sa_handler == SIG_DFL) sigaction(signal_number, &action, nullptr);
+  }
 }
 
 thread_local std::unique_ptr<Worker> owner;
@@ -93,10 +113,7 @@ Worker::Worker() : memory_(Memory::instance()) {
     stack.ss_sp = signal_stack_.get();
     stack.ss_size = SIGNAL_STACK_BYTES;
     sigaltstack(&stack, nullptr);
-    struct sigaction action {};
-    action.sa_sigaction = on_segmentation_fault;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-    sigaction(SIGSEGV, &action, nullptr);
+    handle_fatal_signals();
   }
 }
 
@@ -260,6 +277,15 @@ void Worker::leave_step() {
   ready_.size = 0;
   for (uint32_t thread = step_ + 1; thread < running.threads; ++thread) append(ready_, waiting_[thread]);
   running.ready = ready_.size;
+  if (at_barrier_.size == 0) return;
+  ++running.collectives;
+  if (all_at_barrier()) release_block_barrier();  // the running thread has returned, and was the last one awaited
+}
+
+// Threads that have returned are not waited for: since sm_70 a barrier asks for those that have not (CUDA C++
+// Programming Guide, "Synchronization Functions"). The portability check waits for all.
+bool Worker::all_at_barrier() const {
+  return at_barrier_.size + (job_->checks.portability ? 0 : running.done) == running.threads;
 }
 
 // ---- barriers and warp functions
@@ -295,25 +321,26 @@ void Worker::other_barrier(CallSite site) {
   waiting.name = "__syncthreads";
   waiting.site = site;
   append(at_barrier_, waiting);
-  const bool lax = job_->returned_threads == ReturnedThreads::lax;
-  if (lax && at_barrier_.size == 1) ++running.collectives;
-  if (at_barrier_.size + (lax ? running.done : 0) == running.threads) release_block_barrier();
+  if (at_barrier_.size == 1) ++running.collectives;
+  if (all_at_barrier()) release_block_barrier();
   if (!in_step_) return wait(waiting);
   waiting.fiber = current_;
   step_to(0, waiting);
 }
 
 void Worker::release_block_barrier() {
-  if (job_->returned_threads == ReturnedThreads::lax) --running.collectives;
+  --running.collectives;
   if (watch_races_) races_.block_barrier();
-  if (job_->order == Order::forward && job_->returned_threads == ReturnedThreads::strict) {
+  if (running.done != 0) {
+    if (note_.empty()) note_returned_threads(at_barrier_.first->site);
+  } else if (job_->order == Order::forward) {
     in_step_ = true;
     step_ = 0;
     at_barrier_.size = 0;
     return;
   }
   if (schedule_.random()) shuffle(at_barrier_);
-  // All of them, in the order in which they came. Nobody else is ready: whoever has not returned waits here.
+  // All of them, in the order in which they came. No other thread is ready: those that have not returned wait here.
   ready_ = at_barrier_;
   running.ready = at_barrier_.size;
   at_barrier_.size = 0;
@@ -394,9 +421,21 @@ void Worker::thread_returned() {
       release_group(index, i);
       break;
     }
-  if (job_->returned_threads == ReturnedThreads::lax && at_barrier_.size != 0 &&
-      at_barrier_.size + running.done == running.threads)
-    release_block_barrier();
+  if (at_barrier_.size != 0 && all_at_barrier()) release_block_barrier();
+}
+
+// A switch to another thread would lose the exception: the fault is recorded here, and the block abandoned once it has
+// been caught.
+void Worker::exception_left_kernel() {
+  running.in_kernel = false;
+  std::string what = "of a type that is no std::exception";
+  try {
+    throw;
+  } catch (const std::exception& exception) {
+    what = exception.what();
+  } catch (...) {
+  }
+  fault("an exception leaves the kernel: " + what, CallSite{});
 }
 
 // ---- blocks
@@ -425,11 +464,15 @@ void Worker::run(Job& job) {
     for (uint64_t position = first; position < end; ++position) {
       if (position >= job.fault_position.load(std::memory_order_relaxed)) break;
       run_block(schedule_.block_at(position));
-      if (fault_.empty()) continue;
+      if (fault_.empty() && note_.empty()) continue;
       const std::lock_guard lock(job.mutex);
-      if (position < job.fault_position) {
+      if (!fault_.empty() && position < job.fault_position) {
         job.fault_position = position;
         job.fault = std::move(fault_);
+      }
+      if (!note_.empty() && position < job.note_position) {
+        job.note_position = position;
+        job.note = std::move(note_);
       }
       fault_.clear();
     }
@@ -477,6 +520,7 @@ void Worker::run_block(uint64_t block) {
   std::fill_n(running.returned_lanes, warps_.size(), 0u);
   at_barrier_.size = 0;
   in_step_ = false;
+  note_.clear();
   Fiber& fiber = idle_fiber();
   switch_to(fiber, fiber.context, main_.context);
   if (!uninitialised_read_.what.empty()) fault_record_ = std::exchange(uninitialised_read_, {});  // it came first
@@ -535,7 +579,8 @@ std::string Worker::describe_fault() const {
   };
   std::string what = record.array_type.empty() ? record.what : describe_array(record.array_type, record.what);
   if (!record.before_other.empty()) what += record.before_other + text(record.other);
-  return what + "\n  in " + where(record.thread) + ", at " + text(record.place);
+  const bool has_place = record.place.return_address || record.place.line.file;
+  return what + "\n  in " + where(record.thread) + (has_place ? ", at " + text(record.place) : "");
 }
 
 // The compiler knows the type of the array, "'float [3]'", and not its name. Of the running kernel's shared arrays,
@@ -565,7 +610,10 @@ std::string Worker::describe_deadlock() const {
     const bool returned = running.returned_lanes[thread / 32] >> thread % 32 & 1;
     groups[returned ? "" : std::string("in ") + wait.name + " at " + site_text(wait.site)].push_back(thread);
   }
-  std::string text = "barrier that not all threads reach: no thread of the block can go on";
+  std::string text = at_barrier_.size + running.done == running.threads
+                         ? "portability: threads return before a barrier that others reach; it waits for the others "
+                           "since sm_70, and before, this was undefined"
+                         : "barrier that not all threads reach: no thread of the block can go on";
   for (const auto& [place, threads] : groups) {
     const bool one = threads.size() == 1;
     text += "\n    " + std::to_string(threads.size()) + (one ? " thread " : " threads ");
@@ -575,6 +623,12 @@ std::string Worker::describe_deadlock() const {
     if (!one) text += ", last " + index_text(indices_[threads.back()], shape_);
   }
   return text + "\n  in " + describe_block();
+}
+
+void Worker::note_returned_threads(CallSite site) {
+  note_ = "note: " + std::to_string(running.done) + (running.done == 1 ? " thread had" : " threads had") +
+          " returned when the other " + std::to_string(at_barrier_.size) + " met in __syncthreads at " +
+          site_text(site) + "; before sm_70 this was undefined\n  in " + describe_block();
 }
 
 // ---- what kernels call
@@ -600,7 +654,26 @@ unsigned warp_ballot(unsigned mask, bool predicate, const char* name, CallSite s
   return static_cast<unsigned>(worker->mailbox().value);
 }
 void thread_returned() { worker->thread_returned(); }
+void exception_left_kernel() {
+  worker->exception_left_kernel();
+  running.faulty = true;
+}
+void abandon_thread() { worker->abandon(); }
 int lane() { return static_cast<int>(running.thread % 32); }
 void* dynamic_shared_memory() { return worker->dynamic_shared(); }
 
 }  // namespace ladder::cpu_device
+
+// What glibc's assert() calls. This one takes the place of the C library's own in the whole program, which a failed
+// assertion of the host still reaches.
+extern "C" [[noreturn]] void __assert_fail(const char* expression, const char* file, unsigned line,
+                                           const char* function) noexcept {
+  using namespace ladder::cpu_device;
+  if (std::exchange(running.in_kernel, false)) {
+    worker->fault("assertion failed: " + std::string(expression), CallSite{file, static_cast<int>(line)});
+    worker->abandon();
+  }
+  const auto real = reinterpret_cast<decltype(&__assert_fail)>(dlsym(RTLD_NEXT, "__assert_fail"));
+  if (real) real(expression, file, line, function);
+  std::abort();
+}

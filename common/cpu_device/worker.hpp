@@ -30,7 +30,6 @@ struct Job {
   const Grid& grid;
   uint64_t blocks;
   uint64_t chunk;  // blocks that a worker takes at a time
-  ReturnedThreads returned_threads;
   Checks checks;
   Order order;
   uint64_t order_seed;
@@ -44,6 +43,8 @@ struct Job {
   std::atomic<uint64_t> fault_position{std::numeric_limits<uint64_t>::max()};
   std::mutex mutex{};
   std::string fault{};
+  uint64_t note_position = std::numeric_limits<uint64_t>::max();
+  std::string note{};
 };
 
 // A bare stack, not one of Boost's fibers: those unwind a kernel's frames when they are destroyed, and a thread that a
@@ -81,6 +82,8 @@ class Worker {
   enum class Collective { barrier, shuffle, ballot };
   void warp_collective(unsigned mask, Collective collective, const char* name, CallSite site);
   void thread_returned();
+  // An exception is on its way out of the kernel: in a catch block of the thread that has thrown it.
+  void exception_left_kernel();
   void access(std::uintptr_t address, std::size_t bytes, bool read, bool write, const void* return_address);
   void atomic_access(const void* address, std::size_t bytes, CallSite site);
   void* dynamic_shared() const { return dynamic_; }
@@ -141,6 +144,7 @@ class Worker {
   std::string describe_fault() const;
   std::string describe_array(const std::string& type, const std::string& index) const;
   std::string describe_deadlock() const;
+  void note_returned_threads(CallSite site);
   std::string describe_block() const;
 
   [[gnu::noinline]] Fiber& idle_fiber();
@@ -159,6 +163,7 @@ class Worker {
   void shuffle(Queue& queue);
   [[gnu::noinline]] void other_barrier(CallSite site);
   [[gnu::noinline]] void release_block_barrier();
+  bool all_at_barrier() const;
   bool complete(uint32_t warp, const Group& group) const;
   void release_group(uint32_t warp, std::size_t group);
 
@@ -195,6 +200,7 @@ class Worker {
   Fault uninitialised_read_;
   CallSite atomic_site_{};  // of the atomic function under way; its accesses have no return address of their own
   std::string fault_;       // the report, empty while all is well
+  std::string note_;        // of the running block: threads that had returned before a barrier
 
   Fiber main_;
   Fiber* current_ = &main_;
@@ -208,7 +214,7 @@ class Worker {
   Queue at_barrier_{}, ready_{};  // the size of ready_ is running.ready
   // Threads in step: all have come to one block barrier, and go from there to the next in the order of their numbers.
   // Thread step_ runs, those before it wait at step_site_, those behind it are ready; the queues are empty. It is how
-  // most kernels pass most barriers, without a queue. Whoever does anything else leaves the step first.
+  // most kernels pass most barriers, without a queue. A thread that does anything else leaves the step first.
   bool in_step_ = false;
   uint32_t step_ = 0;
   CallSite step_site_{};

@@ -28,9 +28,9 @@ bool device_checks();
 /// can: a GPU is what it is, and answers false.
 bool try_set_device_model(std::string_view name);
 
-/// Looks for races between the threads of a block too, from now on: programs and tests can afford it. Only the CPU
-/// device can, in its checked build; elsewhere this does nothing.
-void watch_races();
+/// Looks for all that the device can look for from now on, also for races and for what older GPUs would not run:
+/// programs and tests can afford it. Only the CPU device can; elsewhere this does nothing.
+void check_everything();
 
 /// Runs threads and blocks in another order from here on: "forward", "reversed", "warp-reversed" or "random:SEED", else
 /// it throws InvalidArgument. A GPU answers false.

@@ -20,7 +20,7 @@ bool try_set_device_model(std::string_view name) {
   return true;
 }
 
-void watch_races() { cpu_device::set_checks({.uninitialised = true, .races = true}); }
+void check_everything() { cpu_device::set_checks({.uninitialised = true, .races = true, .portability = true}); }
 
 bool try_set_order(std::string_view words) {
   cpu_device::set_order(words);

@@ -5,6 +5,7 @@
 #include <new>
 #include <vector>
 
+#include "common/cpu_device/environment.hpp"
 #include "common/harness/device.hpp"
 #include "common/kernel/cuda_device.cuh"
 
@@ -16,7 +17,7 @@ constexpr int POISON = 0xff;
 // 256 keeps the alignment of cudaMalloc. With LADDER_BARE_BUFFERS set there are no guards and no poison:
 // compute-sanitizer then knows the exact bounds, and which cells nobody wrote.
 bool bare_buffers() {
-  static const bool bare = std::getenv("LADDER_BARE_BUFFERS") != nullptr;
+  static const bool bare = environment_switch("LADDER_BARE_BUFFERS");
   return bare;
 }
 std::size_t guard_bytes() { return bare_buffers() ? 0 : 256; }
@@ -87,7 +88,7 @@ bool device_guards_intact(const void* memory) {
   return intact(found->begin - guard_bytes()) && intact(found->begin + found->bytes);
 }
 
-void watch_races() {}
+void check_everything() {}
 
 void device_poison(void* device, std::size_t bytes) {
   if (bytes != 0) check_cuda(cudaMemset(device, 0xff, bytes), "cudaMemset");

@@ -1,11 +1,11 @@
 #include "common/harness/predict.hpp"
 
 #include <cmath>
-#include <cstdlib>
 #include <iomanip>
 #include <new>
 #include <sstream>
 
+#include "common/cpu_device/environment.hpp"
 #include "common/kernel/error.hpp"
 
 namespace ladder {
@@ -85,7 +85,7 @@ void predict_then_measure(Report& report, const std::string& shape, const std::v
   std::string why_not;
   if (!on_gpu()) {
     why_not = "what a CPU takes would say nothing about a GPU. On a GPU its own time stands beside this.";
-  } else if (std::getenv("LADDER_PREDICT_ONLY")) {
+  } else if (environment_switch("LADDER_PREDICT_ONLY")) {
     why_not = "LADDER_PREDICT_ONLY is set.";
   } else {
     try {

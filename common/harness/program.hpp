@@ -19,7 +19,7 @@ int run_program(CommandLine& command_line, int argc, const char* const* argv, Bo
     options.add_to(command_line);
     if (const auto status = command_line.parse(argc, argv)) return *status;
     if (const auto reason = device_missing()) throw std::runtime_error(*reason);
-    watch_races();
+    check_everything();
     options.apply();
     const int status = body();
     report_observed(std::cout);

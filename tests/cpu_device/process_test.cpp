@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <fstream>
 #include <sstream>
@@ -16,9 +17,10 @@ struct Ending {
   std::string out, err;
 };
 
-Ending run_subject(const std::string& argument) {
+// `environment` stands in front of the program's name: "LADDER_WORKERS=4".
+Ending run_subject(const std::string& argument, const std::string& environment = "") {
   const std::string err_file = std::string(SUBJECT) + "." + argument + ".err";
-  const std::string command = std::string("timeout 60 '") + SUBJECT + "' " + argument + " 2>'" + err_file + "'";
+  const std::string command = environment + " timeout 60 '" + SUBJECT + "' " + argument + " 2>'" + err_file + "'";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
   std::string out;
@@ -67,4 +69,70 @@ TEST_CASE("printf in a kernel") {
   CHECK(ending.status == 0);
   CHECK(ending.err == "");
   CHECK(ending.out == "block 0, thread 3: 2.50 from a kernel\nthe end\n");
+}
+
+TEST_CASE("a forked child launches, and so does its own child; one that does not launch ends as any process") {
+  // What the parent's workers own is lost in a child, which LeakSanitizer calls a leak.
+  const Ending ending = run_subject("fork", "ASAN_OPTIONS=detect_leaks=0 LADDER_WORKERS=4");
+  CHECK(ending.status == 0);
+  CHECK(ending.err == "");
+  CHECK(ending.out ==
+        "the parent, before: right\na child that launches: 0\na child that does not: 0\na child of a child: 0\n"
+        "the parent, after: right\nthe end\n");
+}
+
+TEST_CASE("threads that have returned before a barrier: a note of the first block that has one, once for a kernel") {
+  const Ending ending = run_subject("returned-threads");
+  CHECK(ending.status == 0);
+  CHECK(ending.out == "the end\n");
+  CHECK(
+      ending.err.starts_with("note: 31 threads had returned when the other 33 met in __syncthreads at "
+                             "tests/cpu_device/subject.cu:"));
+  CHECK(
+      ending.err.ends_with("; before sm_70 this was undefined\n  in kernel (anonymous namespace)::returns_early, "
+                           "block 0\n"));
+  CHECK(std::count(ending.err.begin(), ending.err.end(), '\n') == 2);
+}
+
+TEST_CASE("LADDER_CHECKS=portability reports them instead") {
+  const Ending ending = run_subject("returned-threads", "LADDER_CHECKS=portability");
+  CHECK(ending.status == 2);
+  CHECK(ending.err == "");
+  CHECK(ending.out.starts_with("error: portability: threads return before a barrier that others reach"));
+}
+
+#ifndef LADDER_ADDRESS_SANITIZER_BUILD  // it takes these signals itself
+TEST_CASE("abort() and an integer division by 0 in a kernel: the message, and status 2") {
+  const Ending abort = run_subject("abort");
+  CHECK(abort.status == 2);
+  CHECK(abort.err ==
+        "a kernel calls abort() or std::terminate()\n  in kernel (anonymous namespace)::aborts, block 0, "
+        "thread 7\n");
+#ifdef __x86_64__  // elsewhere the division gives a number
+  const Ending division = run_subject("division");
+  CHECK(division.status == 2);
+  CHECK(division.err ==
+        "a kernel divides an integer by 0, or the smallest one by -1; a GPU goes on with any value\n  in kernel "
+        "(anonymous namespace)::divides, block 0, thread 5\n");
+#endif
+}
+#endif
+
+TEST_CASE("a variable of the environment that the device does not understand is refused, whatever the program does") {
+  for (const char* value : {"abc", "", "0", "17", "-1", "+1", " 4", "4x", "99999999999999999999"}) {
+    CAPTURE(value);
+    const Ending ending = run_subject("description", "LADDER_WORKERS='" + std::string(value) + "'");
+    CHECK(ending.status == 2);
+    CHECK(ending.out == "error: LADDER_WORKERS is '" + std::string(value) + "', must be a number from 1 to 16\n");
+    CHECK(run_subject("print", "LADDER_WORKERS='" + std::string(value) + "'").out == ending.out);
+  }
+  CHECK(run_subject("print", "LADDER_CHECKS=race").out ==
+        "error: LADDER_CHECKS is 'race', must be none, uninitialised, races, portability or all\n");
+  for (const char* value :
+       {"sideways", "", "random", "random:", "random:x", "random:-1", "random:18446744073709551616"})
+    CHECK(run_subject("print", "LADDER_ORDER='" + std::string(value) + "'").out ==
+          "error: LADDER_ORDER is '" + std::string(value) +
+              "', must be forward, reversed, warp-reversed or random:SEED\n");
+  CHECK(run_subject("description", "LADDER_WORKERS=3 LADDER_CHECKS=none LADDER_ORDER=random:18446744073709551615")
+            .out.starts_with("CPU device (limits of sm_90, 3 workers, "));
 }

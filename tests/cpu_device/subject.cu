@@ -1,8 +1,14 @@
 // A program that process_test runs, once for each way to end that only a whole process can show.
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 
 #include "common/harness/buffer.hpp"
+#include "common/harness/device.hpp"
 #include "common/kernel/gpu.cuh"
 
 namespace {
@@ -26,7 +32,10 @@ __global__ void recursion(float* out, int64_t deepest) {
 }
 
 __global__ void barrier_in_a_branch() {
-  if (threadIdx.x == 5) __syncthreads();
+  if (threadIdx.x == 5)
+    __syncthreads();
+  else
+    __syncwarp();
 }
 
 __global__ void prints(float x) {
@@ -36,9 +45,45 @@ __global__ void prints(float x) {
                 static_cast<double>(x), "from a kernel");
 }
 
+__global__ void returns_early() {
+  if (threadIdx.x < 31) return;
+  __syncthreads();
+}
+
+__global__ void count(int* out) { out[int64_t{blockIdx.x} * blockDim.x + threadIdx.x] = static_cast<int>(blockIdx.x); }
+
+__global__ void aborts() {
+  if (threadIdx.x == 7) std::abort();
+}
+__global__ void divides(int* out, int value, int by) {
+  out[threadIdx.x] = value / (by + static_cast<int>(threadIdx.x));
+}
+
+// A launch that every worker takes part in; true when it was right.
+bool launches_well() {
+  constexpr int BLOCKS = 64, THREADS = 256;
+  const Buffer<int> out("out", BLOCKS * THREADS);
+  launch(count, dim3(BLOCKS), dim3(THREADS), 0, nullptr, out.data());
+  const std::vector<int> values = out.download();
+  for (int i = 0; i < BLOCKS * THREADS; ++i)
+    if (values[static_cast<std::size_t>(i)] != i / THREADS) return false;
+  return true;
+}
+
+// How a child ends that does this, and then exits as any program.
+template <class Body>
+int status_of_child(Body&& body) {
+  std::fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) std::exit(body() ? 0 : 1);
+  int status = -1;
+  waitpid(child, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
 }  // namespace
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   const auto asked_for = [&](const char* name) { return argc == 2 && std::strcmp(argv[1], name) == 0; };
   if (asked_for("array")) {
     const Buffer<float> out("out", 1024);
@@ -54,9 +99,28 @@ int main(int argc, char** argv) {
       }
   } else if (asked_for("print")) {
     launch(prints, dim3(1), dim3(64), 0, nullptr, 2.5f);
+  } else if (asked_for("fork")) {
+    std::printf("the parent, before: %s\n", launches_well() ? "right" : "wrong");
+    std::printf("a child that launches: %d\n", status_of_child(launches_well));
+    std::printf("a child that does not: %d\n", status_of_child([] { return true; }));
+    std::printf("a child of a child: %d\n",
+                status_of_child([] { return launches_well() && status_of_child(launches_well) == 0; }));
+    std::printf("the parent, after: %s\n", launches_well() ? "right" : "wrong");
+  } else if (asked_for("returned-threads")) {
+    for (int i = 0; i < 3; ++i) launch(returns_early, dim3(100), dim3(64), 0, nullptr);
+  } else if (asked_for("abort")) {
+    launch(aborts, dim3(1), dim3(32), 0, nullptr);
+  } else if (asked_for("division")) {
+    const Buffer<int> out("out", 32);
+    launch(divides, dim3(1), dim3(32), 0, nullptr, out.data(), 100, -5);
+  } else if (asked_for("description")) {
+    std::puts(device_description().c_str());
   } else {
     return 3;
   }
   std::puts("the end");
   return 0;
+} catch (const std::exception& error) {
+  std::printf("error: %s\n", error.what());
+  return 2;
 }
