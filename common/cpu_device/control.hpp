@@ -3,11 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "common/cpu_device/recording.hpp"
+#include "common/kernel/stream.hpp"
 
 namespace ladder {
 
@@ -86,7 +88,10 @@ struct BufferTraffic {
 };
 /// One entry per live allocation, in order of allocation. All zero in a build that does not check accesses.
 std::vector<BufferTraffic> traffic();
-/// Sets it to 0 for all.
+/// The streams that launches were given since reset_traffic(). A launch has ended when it returns, whatever its stream:
+/// what order two streams would leave open is not looked for.
+std::set<cudaStream_t> streams_used();
+/// Sets bytes to 0 for all buffers, and forgets the streams.
 void reset_traffic();
 /// Kernels launched so far.
 uint64_t kernels_launched();

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -79,6 +80,8 @@ struct Settings {
 };
 Settings settings;
 std::atomic<uint64_t> launches{0};
+std::mutex streams_mutex;
+std::set<cudaStream_t> streams;  // that launches were given since reset_traffic()
 
 // Persistent OS threads. The launching thread works too, so that a small launch wakes nobody.
 class Pool {
@@ -168,6 +171,21 @@ Pool& pool() {
   return pool.get();
 }
 
+// Bytes of the kernel's own __shared__ arrays, looked up once. (Those of functions that it calls count when the block
+// first touches them: the program's symbols do not say who calls whom.)
+std::size_t own_shared_bytes(const void* kernel) {
+  static std::mutex mutex;
+  static std::unordered_map<const void*, std::size_t> known;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = known.try_emplace(kernel, 0);
+  if (is_new) {
+    const std::string name = function_name(kernel);
+    for (const SharedArray& array : shared_arrays())
+      if (array.function == name) entry->second += array.bytes;
+  }
+  return entry->second;
+}
+
 // A note is worth a line, not one for each launch of a loop.
 void print_once(const void* kernel, const std::string& note) {
   static std::mutex mutex;
@@ -226,7 +244,15 @@ std::vector<BufferTraffic> traffic() {
   return all;
 }
 uint64_t kernels_launched() { return launches; }
+std::set<cudaStream_t> streams_used() {
+  const std::lock_guard lock(streams_mutex);
+  return streams;
+}
 void reset_traffic() {
+  {
+    const std::lock_guard lock(streams_mutex);
+    streams.clear();
+  }
   Memory::instance().for_each([](Allocation& allocation) { allocation.traffic = {}; });
 }
 
@@ -237,7 +263,8 @@ void run_grid(const Grid& grid) {
   }
   settings.require_environment();
   const std::size_t limit = shared_memory_limit();
-  check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, grid.shared_bytes, limit);
+  check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, own_shared_bytes(grid.kernel),
+               grid.shared_bytes, limit);
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);
   std::optional<LaunchRecorder> recorder;
@@ -257,6 +284,10 @@ void run_grid(const Grid& grid) {
           settings.model->name,
           recorder ? &*recorder : nullptr};
   pool().run(job, blocks == 1 || threads < 4096);
+  {
+    const std::lock_guard lock(streams_mutex);
+    streams.insert(grid.stream);
+  }
   launches.fetch_add(1, std::memory_order_relaxed);
   if (!job.fault.empty()) throw KernelFault(job.fault);
   if (!job.note.empty()) print_once(grid.kernel, job.note);

@@ -63,6 +63,7 @@ struct Grid {
   const void* kernel;
   dim3 grid, block;
   std::size_t shared_bytes;
+  cudaStream_t stream;
   void (*run_threads)(void* call);  // runs fresh threads on the current fiber while begin_thread() allows
   void* call;                       // the kernel and its arguments
   std::size_t call_bytes;
@@ -80,7 +81,7 @@ namespace ladder {
 /// kernel has ended when this returns, and a fault inside it is thrown from here as KernelFault. Throws LaunchRefused,
 /// before anything runs, for a launch that a GPU of the current model would not take.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t,
+void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                 "launch: as many arguments as the kernel has parameters");
@@ -98,8 +99,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   const auto call = [](void* closure) __attribute__((no_sanitize_thread)) {
     (*static_cast<decltype(run_threads)*>(closure))();
   };
-  cpu_device::run_grid(
-      {reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, call, &run_threads, sizeof run_threads});
+  cpu_device::run_grid({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream, call, &run_threads,
+                        sizeof run_threads});
 }
 
 /// The block's dynamic shared memory as an array of T, of as many bytes as the launch asked for.

@@ -19,8 +19,9 @@ struct CallSite {
 void block_barrier(CallSite site);
 /// `__syncwarp`, called there.
 void warp_barrier(unsigned mask, CallSite site);
-/// A shuffle: posts `value` and returns what lane `source_lane` posted. `name` is CUDA's, for reports.
-uint64_t warp_shuffle(unsigned mask, uint64_t value, int source_lane, const char* name, CallSite site);
+/// A shuffle within segments of `width` lanes: posts `value` and returns what lane `source_lane` posted. A width that
+/// is no power of two up to 32 is a fault, and so is a lane that has posted nothing. `name` is CUDA's, for reports.
+uint64_t warp_shuffle(unsigned mask, uint64_t value, int source_lane, int width, const char* name, CallSite site);
 /// A vote: bit i of the result is what lane i says; 0 for lanes outside `mask`, and for those that have returned.
 unsigned warp_ballot(unsigned mask, bool predicate, const char* name, CallSite site);
 /// The running thread's place in its warp, 0 to 31.
@@ -28,10 +29,10 @@ int lane();
 
 /// The same for a value of 4 or 8 bytes.
 template <class T>
-T shuffle(unsigned mask, T value, int source_lane, const char* name, CallSite site) {
+T shuffle(unsigned mask, T value, int source_lane, int width, const char* name, CallSite site) {
   static_assert(std::is_arithmetic_v<T> && (sizeof(T) == 4 || sizeof(T) == 8), "CUDA shuffles 4 or 8 bytes");
   using Bits = std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;
-  const uint64_t received = warp_shuffle(mask, std::bit_cast<Bits>(value), source_lane, name, site);
+  const uint64_t received = warp_shuffle(mask, std::bit_cast<Bits>(value), source_lane, width, name, site);
   return std::bit_cast<T>(static_cast<Bits>(received));
 }
 
@@ -55,7 +56,7 @@ template <class T>
 T __shfl_sync(unsigned mask, T value, int source_lane, int width = warpSize, const char* file = __builtin_FILE(),
               int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
-  return shuffle(mask, value, segment_start(width) | (source_lane & (width - 1)), "__shfl_sync", {file, line});
+  return shuffle(mask, value, segment_start(width) | (source_lane & (width - 1)), width, "__shfl_sync", {file, line});
 }
 /// `value` of the lane `delta` lanes before. Where that is before the segment, the lane keeps its own value.
 template <class T>
@@ -63,7 +64,7 @@ T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize, c
                  int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
   const int source = lane() - static_cast<int>(delta & 31);
-  return shuffle(mask, value, source < segment_start(width) ? lane() : source, "__shfl_up_sync", {file, line});
+  return shuffle(mask, value, source < segment_start(width) ? lane() : source, width, "__shfl_up_sync", {file, line});
 }
 /// `value` of the lane `delta` lanes behind. Where that is behind the segment, the lane keeps its own value.
 template <class T>
@@ -71,7 +72,7 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
                    int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
   const int source = lane() + static_cast<int>(delta & 31);
-  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_down_sync",
+  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, width, "__shfl_down_sync",
                  {file, line});
 }
 /// `value` of the lane whose number differs in the bits of `lane_mask`. Where that is behind the segment, the lane
@@ -81,7 +82,7 @@ T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize, c
                   int line = __builtin_LINE()) {
   using namespace ladder::cpu_device;
   const int source = lane() ^ (lane_mask & 31);
-  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, "__shfl_xor_sync",
+  return shuffle(mask, value, source >= segment_start(width) + width ? lane() : source, width, "__shfl_xor_sync",
                  {file, line});
 }
 

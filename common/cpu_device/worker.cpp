@@ -28,7 +28,6 @@ constexpr std::size_t STACK_BYTES = (ADDRESS_SANITIZER ? 256 : 64) << 10;
 constexpr std::size_t GUARD_BYTES = 68 << 10;
 constexpr std::size_t SIGNAL_STACK_BYTES = 1 << 20;  // the report reads debug information there
 constexpr int POISON = 0xff;
-constexpr uint64_t NOT_SENT = 0x7fc0dead7fc0dead;  // what a shuffle gives from a lane that does not take part: a NaN
 
 std::string site_text(CallSite site) { return std::string(site.file) + ":" + std::to_string(site.line); }
 
@@ -396,10 +395,11 @@ void Worker::release_group(uint32_t index, std::size_t group_index) {
   if (watch_races_ && group.collective == Collective::barrier) races_.warp_barrier(index, group.arrived);
   if (group.collective == Collective::shuffle) {
     std::array<uint64_t, 32> posted;
-    for (std::size_t lane = 0; lane < 32; ++lane)
-      posted[lane] = group.arrived >> lane & 1 ? warp.mailboxes[lane].value : NOT_SENT;
+    for (std::size_t lane = 0; lane < 32; ++lane) posted[lane] = warp.mailboxes[lane].value;
     for (unsigned lanes = group.arrived; lanes != 0; lanes &= lanes - 1) {
-      Mailbox& box = warp.mailboxes[static_cast<std::size_t>(std::countr_zero(lanes))];
+      const auto lane = static_cast<uint32_t>(std::countr_zero(lanes));
+      Mailbox& box = warp.mailboxes[lane];
+      if ((group.arrived >> box.source_lane & 1) == 0) absent_lane(index, group, lane);
       box.value = posted[static_cast<std::size_t>(box.source_lane)];
     }
   } else if (group.collective == Collective::ballot) {
@@ -412,6 +412,23 @@ void Worker::release_group(uint32_t index, std::size_t group_index) {
       warp.mailboxes[static_cast<std::size_t>(std::countr_zero(lanes))].value = ballot;
   }
   push_ready(index, group.arrived);
+}
+
+// CUDA leaves the value undefined. A number in its place would hide what is missing, whatever the number.
+void Worker::absent_lane(uint32_t index, const Group& group, uint32_t lane) {
+  const auto source = static_cast<uint32_t>(warps_[index].mailboxes[lane].source_lane);
+  std::string why = "it has returned from the kernel";
+  if ((group.mask >> source & 1) == 0)
+    why = "it is not in the mask " + mask_text(group.mask);
+  else if ((warps_[index].present >> source & 1) == 0)
+    why = "the block has no such lane";
+  const uint32_t thread = index * 32 + lane;
+  running.thread = thread;
+  fault(std::string(group.name) + ": lane " + std::to_string(lane) + " receives from lane " + std::to_string(source) +
+            ", which takes no part: " + why,
+        waiting_[thread].site);
+  why = {};  // what is on the stack is forgotten
+  abandon();
 }
 
 void Worker::thread_returned() {
@@ -641,8 +658,13 @@ void warp_barrier(unsigned mask, CallSite site) {
   const OutsideKernel outside;
   worker->warp_collective(mask, Worker::Collective::barrier, "__syncwarp", site);
 }
-uint64_t warp_shuffle(unsigned mask, uint64_t value, int source_lane, const char* name, CallSite site) {
+uint64_t warp_shuffle(unsigned mask, uint64_t value, int source_lane, int width, const char* name, CallSite site) {
   const OutsideKernel outside;
+  if (width < 1 || width > 32 || !std::has_single_bit(static_cast<unsigned>(width))) {
+    worker->fault(std::string(name) + ": width is " + std::to_string(width) + ", must be a power of two from 1 to 32",
+                  site);
+    worker->abandon();
+  }
   worker->mailbox() = {value, source_lane};
   worker->warp_collective(mask, Worker::Collective::shuffle, name, site);
   return worker->mailbox().value;

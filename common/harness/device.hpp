@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -70,6 +71,8 @@ struct Traffic {
 struct Launches {
   int64_t kernels = 0;           ///< How many.
   std::vector<Traffic> traffic;  ///< One entry for each live buffer, in order of allocation.
+  /// The streams that they were given. Only the CPU device knows; a GPU leaves it empty.
+  std::set<cudaStream_t> streams{};
 
   /// All that was read and written.
   int64_t bytes() const {
@@ -96,7 +99,8 @@ Launches count_launches(Body&& body) {
   return read_launches();
 }
 
-/// Owns a stream. Kernels on one stream run in order; on the CPU device every launch has ended when it returns.
+/// Owns a stream. Kernels on one stream run in order; on the CPU device, where every launch has ended when it returns,
+/// a stream is a name.
 class Stream {
  public:
   /// Makes a stream. Throws KernelFault when CUDA cannot.

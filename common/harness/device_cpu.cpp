@@ -60,13 +60,14 @@ Launches read_launches() {
     for (const auto& buffer : cpu_device::traffic())
       launches.traffic.push_back(
           {buffer.name, static_cast<int64_t>(buffer.bytes_read), static_cast<int64_t>(buffer.bytes_written)});
+  launches.streams = cpu_device::streams_used();
   return launches;
 }
 
 int64_t total_launches() { return static_cast<int64_t>(cpu_device::kernels_launched()); }
 
-// A CPU device's stream is a name only.
-Stream::Stream() : stream_(nullptr) {}
-void Stream::Destroy::operator()(cudaStream_t) const noexcept {}
+// A handle that no other stream has.
+Stream::Stream() : stream_(reinterpret_cast<cudaStream_t>(new char)) {}
+void Stream::Destroy::operator()(cudaStream_t stream) const noexcept { delete reinterpret_cast<char*>(stream); }
 
 }  // namespace ladder

@@ -102,7 +102,7 @@ void copy_from_device(void* host, const void* device, std::size_t bytes) {
 
 static int64_t counted_from = 0;
 void reset_launches() { counted_from = kernels_launched; }
-Launches read_launches() { return {kernels_launched - counted_from, {}}; }
+Launches read_launches() { return {kernels_launched - counted_from, {}, {}}; }
 int64_t total_launches() { return kernels_launched; }
 
 Stream::Stream() {

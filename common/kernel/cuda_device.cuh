@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -30,13 +32,37 @@ inline std::size_t shared_memory_limit() {
   return static_cast<std::size_t>(bytes);
 }
 
+/// Shared memory of one kernel on one device, in bytes.
+struct KernelShared {
+  std::size_t static_bytes;  ///< Of its `__shared__` arrays, and of those of the functions that it calls.
+  std::size_t limit;         ///< What one block may have, these included.
+};
+/// Asks CUDA once for each kernel and device. From then on the kernel takes launches up to the limit: a launch with
+/// more than 48 KiB in all, static and dynamic, needs an opt-in.
+inline KernelShared kernel_shared(const void* function) {
+  static std::mutex mutex;
+  static std::map<std::pair<int, const void*>, KernelShared> known;
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "cudaGetDevice");
+  const std::lock_guard lock(mutex);
+  const auto found = known.find({device, function});
+  if (found != known.end()) return found->second;
+  cudaFuncAttributes attributes{};
+  check_cuda(cudaFuncGetAttributes(&attributes, function), "cudaFuncGetAttributes");
+  const KernelShared shared{attributes.sharedSizeBytes, shared_memory_limit()};
+  check_cuda(cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                  static_cast<int>(shared.limit - shared.static_bytes)),
+             "cudaFuncSetAttribute");
+  return known[{device, function}] = shared;
+}
+
 /// Kernels launched by this program so far.
 inline std::atomic<int64_t> kernels_launched{0};
 
-/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with every result checked. Opts in to shared memory
-/// above 48 KiB. Throws LaunchRefused, before anything runs, when the device does not take the launch; the next launch
-/// is then clean. What goes wrong inside the kernel is only known when the stream is synchronized. (On the CPU device
-/// the kernel has ended when this returns, and its fault is thrown from here, as KernelFault.)
+/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with every result checked. Throws LaunchRefused,
+/// before anything runs, when the device does not take the launch; the next launch is then clean. What goes wrong
+/// inside the kernel is only known when the stream is synchronized. (On the CPU device the kernel has ended when this
+/// returns, and its fault is thrown from here, as KernelFault.)
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
             Arguments&&... arguments) {
@@ -47,11 +73,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
     const char* mangled = nullptr;
     return cudaFuncGetName(&mangled, function) == cudaSuccess && mangled ? std::string(mangled) : std::string("kernel");
   };
-  check_launch(name, grid, block, shared_bytes, shared_memory_limit());
-  if (shared_bytes > STATIC_SHARED_BYTES)
-    check_cuda(
-        cudaFuncSetAttribute(function, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
-        "cudaFuncSetAttribute");
+  const KernelShared shared = kernel_shared(function);
+  check_launch(name, grid, block, shared.static_bytes, shared_bytes, shared.limit);
   cudaLaunchConfig_t config{};
   config.gridDim = grid;
   config.blockDim = block;

@@ -24,10 +24,11 @@ inline constexpr std::array<DeviceModel, 5> DEVICE_MODELS{
 inline constexpr std::size_t STATIC_SHARED_BYTES = 48 * 1024;
 
 /// Throws LaunchRefused when no GPU, or not one with `shared_limit` bytes of shared memory per block, takes this
-/// launch. `kernel_name` is called only then: finding a name costs more than a small launch.
+/// launch. `static_bytes` are those of the kernel's `__shared__` arrays, which count with the dynamic ones.
+/// `kernel_name` is called only then: finding a name costs more than a small launch.
 template <class Name, class Dim3>
-void check_launch(const Name& kernel_name, const Dim3& grid, const Dim3& block, std::size_t shared_bytes,
-                  std::size_t shared_limit) {
+void check_launch(const Name& kernel_name, const Dim3& grid, const Dim3& block, std::size_t static_bytes,
+                  std::size_t shared_bytes, std::size_t shared_limit) {
   const auto require = [&](const std::string& argument, uint64_t value, uint64_t lowest, uint64_t highest) {
     if (value < lowest || value > highest)
       throw LaunchRefused(
@@ -41,7 +42,10 @@ void check_launch(const Name& kernel_name, const Dim3& grid, const Dim3& block, 
   require("block.y", block.y, 1, 1024);
   require("block.z", block.z, 1, 64);
   require("threads per block", uint64_t{block.x} * block.y * block.z, 1, 1024);
-  require("dynamic shared memory in bytes", shared_bytes, 0, shared_limit);
+  require("the kernel's __shared__ arrays in bytes", static_bytes, 0, STATIC_SHARED_BYTES);
+  const std::string beside =
+      static_bytes == 0 ? "" : " (beside " + std::to_string(static_bytes) + " of __shared__ arrays)";
+  require("dynamic shared memory in bytes" + beside, shared_bytes, 0, shared_limit - static_bytes);
 }
 
 }  // namespace ladder

@@ -26,7 +26,8 @@ struct Sum {
 
 /// Reduces the values of the 32 lanes of a warp, or of each LANES neighbours among them, a power of two. Every lane
 /// holds its result, to the same bit: at each distance, the two lanes of a pair combine the same two values, and both
-/// operations commute. All 32 lanes must call it.
+/// operations commute. All 32 lanes must be there and call it: a lane that the block does not have gives nothing to
+/// receive.
 template <int LANES = WARP_SIZE, class Operation>
 __device__ float warp_reduce(float value, Operation operation) {
 #pragma unroll

@@ -23,12 +23,13 @@ __global__ void __launch_bounds__(THREADS)
 
 /// The contract of softmax(), for any number of columns, as long as the exp of each column and their sum are finite and
 /// the sum is not 0. Of other rows: [89, 0] gives [NaN, 0], [88.72, 88.72] zeros, and [-104, -104] NaN.
-inline void softmax_naive(ladder::Matrix<const float> input, ladder::Matrix<float> output) {
+inline void softmax_naive(ladder::Matrix<const float> input, ladder::Matrix<float> output,
+                          cudaStream_t stream = nullptr) {
   require_softmax("softmax_naive", input, output);
   if (input.empty()) return;
   constexpr int THREADS = 256;
   const dim3 grid = ladder::grid_of("softmax_naive", input.sizes[0]);
-  ladder::launch(softmax_naive_kernel<THREADS>, grid, dim3(THREADS), 0, nullptr, output.data, input.data,
+  ladder::launch(softmax_naive_kernel<THREADS>, grid, dim3(THREADS), 0, stream, output.data, input.data,
                  input.strides[0], output.strides[0], input.sizes[1]);
 }
 

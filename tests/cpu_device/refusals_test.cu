@@ -81,3 +81,49 @@ TEST_CASE("BC-099: one byte over each model's shared memory") {
         "set_device_model: name is 'sm_61', must be sm_75, sm_80, sm_86, sm_89 or sm_90");
   CHECK(cpu_device::device_model() == "sm_90");
 }
+
+namespace {
+
+__device__ float in_a_function(float value) {
+  __shared__ float u[1024];
+  u[threadIdx.x] = value;
+  __syncthreads();
+  return u[0];
+}
+__global__ void with_the_array_of_a_function(float* out) {
+  const float value = in_a_function(3.0f);
+  if (threadIdx.x == 5) out[0] = value;
+}
+
+// Refused at the launch, where nvcc refuses to compile it.
+__global__ void with_too_large_an_array(float* out) {
+  __shared__ float s[12289];
+  s[threadIdx.x] = 1.0f;
+  __syncthreads();
+  if (threadIdx.x == 0) out[0] = s[1];
+}
+
+}  // namespace
+
+TEST_CASE("BC-099: more __shared__ arrays than a kernel may have, seen accesses or not") {
+  Buffer<float> out("out", 1);
+  out.fill(-777);
+  CHECK(
+      message_of<LaunchRefused>([&] { launch(with_too_large_an_array, dim3(1), dim3(32), 0, nullptr, out.data()); }) ==
+      "launch of (anonymous namespace)::with_too_large_an_array: the kernel's __shared__ arrays in bytes is 49156, "
+      "must be at most 49152");
+  CHECK(out.download()[0] == -777);
+}
+
+TEST_CASE("the array of a function that a kernel calls counts when the block first touches it") {
+  const Buffer<float> out("out", 1);
+  const auto run = [&](std::size_t dynamic) {
+    launch(with_the_array_of_a_function, dim3(1), dim3(32), dynamic, nullptr, out.data());
+  };
+  run(228352);
+  CHECK(out.download()[0] == exactly(3.0f));
+  if (device_checks())
+    CHECK(contains(message_of<KernelFault>([&] { run(228353); }),
+                   "shared memory: __shared__ arrays and dynamic shared memory take 232449 bytes, must be at most "
+                   "232448 on sm_90"));
+}

@@ -131,11 +131,33 @@ __global__ void lanes_return(unsigned* ballots, int* votes) {
   votes[lane] = __all_sync(0xffffffffu, 1) + 2 * __any_sync(0xffffffffu, lane == 19) + 4 * __any_sync(0xffffffffu, 0);
 }
 
-__global__ void reads_a_lane_that_returned(float* out) {
+__global__ void reads_lane_25(float* out, int lanes, unsigned mask) {
   const int lane = static_cast<int>(threadIdx.x);
-  if (lane >= 20) return;
-  out[lane] = __shfl_sync(0xffffffffu, 1.0f, 25);
+  if (lane >= lanes) return;
+  __syncwarp(mask);
+  out[lane] = __shfl_sync(mask, 1.0f, 25);
 }
+constexpr int LANE_25 = __LINE__ - 2;
+
+// The maximum of each warp, as warp_reduce forms it: every lane must be there.
+__global__ void maximum(float* out) {
+  float value = -200.0f - static_cast<float>(threadIdx.x);
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  out[threadIdx.x] = value;
+}
+constexpr int MAXIMUM = __LINE__ - 3;
+
+__global__ void shuffle_of_width(int* out, Kind kind, int operand, int width) {
+  int received = 0;
+  if (kind == INDEX) received = __shfl_sync(0xffffffffu, 1, operand, width);
+  if (kind == UP) received = __shfl_up_sync(0xffffffffu, 1, static_cast<unsigned>(operand), width);
+  if (kind == DOWN) received = __shfl_down_sync(0xffffffffu, 1, static_cast<unsigned>(operand), width);
+  if (kind == XOR) received = __shfl_xor_sync(0xffffffffu, 1, operand, width);
+  out[threadIdx.x] = received;
+}
+
+std::string at(int line) { return ", at tests/cpu_device/warp_test.cu:" + std::to_string(line); }
 
 __global__ void votes(unsigned* out, unsigned mask) {
   const unsigned lane = threadIdx.x;
@@ -191,9 +213,47 @@ TEST_CASE("lanes that have returned: nobody waits for them, and they have no vot
     CHECK(ballots.download()[lane] == exactly(0x00055555u));
     CHECK(result.download()[lane] == exactly(3));
   }
-  const Buffer<float> out("out", 20);
-  launch(reads_a_lane_that_returned, dim3(1), dim3(32), 0, nullptr, out.data());
-  for (float value : out.download()) CHECK(std::isnan(value));  // undefined in CUDA: here it shows
+}
+
+TEST_CASE("a value that a lane never gave is a report, for each reason why it is not there") {
+  const Buffer<float> out("out", 64);
+  const auto run = [&](unsigned threads, int lanes, unsigned mask) {
+    launch(reads_lane_25, dim3(1), dim3(threads), 0, nullptr, out.data(), lanes, mask);
+  };
+  const std::string what = "__shfl_sync: lane 0 receives from lane 25, which takes no part: ";
+  const std::string where = "\n  in kernel (anonymous namespace)::reads_lane_25, block 0, thread 0" + at(LANE_25);
+  CHECK_FAULT(run(32, 20, 0xffffffffu), what + "it has returned from the kernel" + where);
+  CHECK_FAULT(run(20, 32, 0xffffffffu), what + "the block has no such lane" + where);
+  CHECK_FAULT(run(32, 16, 0x0000ffffu), what + "it is not in the mask 0x0000ffff" + where);
+  run(26, 26, 0xffffffffu);  // lane 25 is there, and lanes that are not give nothing that another receives
+  CHECK(out.download()[0] == exactly(1.0f));
+}
+
+TEST_CASE("a maximum over a warp of one lane: the NaN that fmaxf would have dropped is a report") {
+  const Buffer<float> out("out", 64);
+  CHECK_FAULT(launch(maximum, dim3(1), dim3(33), 0, nullptr, out.data()),
+              "__shfl_xor_sync: lane 0 receives from lane 16, which takes no part: the block has no such lane\n  in "
+              "kernel (anonymous namespace)::maximum, block 0, thread 32" +
+                  at(MAXIMUM));
+  launch(maximum, dim3(1), dim3(64), 0, nullptr, out.data());
+  CHECK(out.download()[63] == exactly(-232.0f));
+}
+
+TEST_CASE("a shuffle's width is a power of two up to 32; another is a report, and reads nothing") {
+  const Buffer<int> out("out", 32);
+  const char* const names[] = {"__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync"};
+  for (Kind kind : {INDEX, UP, DOWN, XOR})
+    for (int width : {0, -1, 3, 5, 6, 31, 33, 64, 1 << 30, -32})
+      for (int operand : {0, 1, 31, 40, 1000}) {
+        CAPTURE(kind);
+        CAPTURE(width);
+        const std::string report = message_of<KernelFault>(
+            [&] { launch(shuffle_of_width, dim3(1), dim3(32), 0, nullptr, out.data(), kind, operand, width); });
+        CHECK(contains(report, std::string(names[kind]) + ": width is " + std::to_string(width) +
+                                   ", must be a power of two from 1 to 32\n  in kernel (anonymous "
+                                   "namespace)::shuffle_of_width, block 0, thread 0"));
+      }
+  CHECK(healthy());
 }
 
 TEST_CASE("votes of a part of the warp") {
