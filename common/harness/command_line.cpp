@@ -2,12 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <limits>
 
 namespace ladder {
 // `read` turns a text into a value, or into nothing when that is not `allowed`.
 template <class Value, class Read>
 static void add_option(CLI::App& app, const std::string& option, Value& value, const std::string& help,
-                       const std::string& allowed, Read read) {
+                       const std::string& allowed, Read read, const char* type = "VALUE") {
   const auto store = [=, &value](const CLI::results_t& texts) {
     const std::optional<Value> given = read(texts[0]);
     if (!given) throw CLI::ValidationError(option + " is \"" + texts[0] + "\", must be " + allowed);
@@ -16,7 +17,7 @@ static void add_option(CLI::App& app, const std::string& option, Value& value, c
   };
   const std::string fallback = (std::ostringstream() << value).str();
   app.add_option(option, store, help + ": " + allowed + (fallback.empty() ? "" : ", default " + fallback))
-      ->type_name("VALUE");
+      ->type_name(type);
 }
 
 // Reads numbers itself, as CLI11 also takes octal, hexadecimal and "nan".
@@ -40,6 +41,9 @@ void CommandLine::integer(const char* option, int64_t& value, const char* help, 
                           int64_t highest) {
   add_number(*app_, option, value, help, std::string("an integer number of ") + unit, lowest, highest);
 }
+void CommandLine::seed(const char* option, uint64_t& value, const char* help) {
+  add_number(*app_, option, value, help, "an integer", uint64_t{0}, std::numeric_limits<uint64_t>::max());
+}
 void CommandLine::real(const char* option, double& value, const char* help, double lowest, double highest) {
   add_number(*app_, option, value, help, "a number", lowest, highest);
 }
@@ -50,9 +54,11 @@ void CommandLine::choice(const char* option, std::string& value, const char* hel
     return std::count(choices.begin(), choices.end(), text) > 0 ? std::optional(text) : std::nullopt;
   });
 }
-void CommandLine::text(const char* option, std::string& value, const char* help, const char* allowed) {
-  add_option(*app_, option, value, help, allowed,
-             [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); });
+void CommandLine::text(const char* option, std::string& value, const char* help, const char* allowed,
+                       const char* kind) {
+  add_option(
+      *app_, option, value, help, allowed,
+      [](const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }, kind);
 }
 
 std::optional<int> CommandLine::parse(int argc, const char* const* argv) {

@@ -33,9 +33,9 @@ static void require_writable(const std::string& path) {
 
 void ObserveOptions::add_to(CommandLine& command_line) {
   command_line.text("--order", order, "in which order threads and blocks run",
-                    "forward, reversed, warp-reversed or random:SEED");
+                    "forward, reversed, warp-reversed or random:SEED", "ORDER");
   command_line.flag("--counters", counters, "print the requests to memory, beside the fewest possible");
-  command_line.text("--picture", picture, "draw what the rung's kernel touched", "a file to write, as SVG");
+  command_line.text("--picture", picture, "draw what the rung's kernel touched", "a file to write, as SVG", "FILE");
 }
 
 void ObserveOptions::apply() const {

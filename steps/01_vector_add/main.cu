@@ -77,16 +77,17 @@ void predict(Report& report) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  int64_t n = 1'000'003, seed = 0;
+  int64_t n = 1'000'003;
+  uint64_t seed = 0;
   CommandLine command_line("01_vector_add", "Adds two vectors: block, offsets, mask.");
   command_line.integer("--n", n, "elements of each vector", "elements", 0, int64_t{1} << 28);
-  command_line.integer("--seed", seed, "seed of the inputs", "", 0, int64_t{1} << 32);
+  command_line.seed("--seed", seed, "seed of the inputs");
   return run_program(command_line, argc, argv, [&] {
     Report report(std::cout, "01 vector add: out = x + y", device_description());
     report.paragraph(
         "Each block of 256 threads finds its own chunk: block_start = blockIdx.x * 256, offsets = block_start + "
         "threadIdx.x. The mask, offsets < n, stops the threads past the end.");
-    const Problem problem(n, static_cast<uint64_t>(seed));
+    const Problem problem(n, seed);
     check(report, problem, n, "vector_add", [](auto x, auto y, auto out) {
       observe({x, y, out}, [&] { step01::vector_add(x, y, out); });
     });

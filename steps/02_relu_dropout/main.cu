@@ -26,9 +26,9 @@ using namespace step02;
 struct Options {
   int64_t n = 1'048'576;
   double p = 0.3;
-  int64_t seed = 0;
+  uint64_t seed = 0;
   float p_float() const { return static_cast<float>(p); }  // what the kernel is given, and what the counts expect
-  uint64_t key(int64_t i = 0) const { return static_cast<uint64_t>(seed + i); }
+  uint64_t key(int64_t i = 0) const { return seed + static_cast<uint64_t>(i); }  // after the last seed comes 0
 };
 
 using Launcher = void (*)(Vector<const float>, Vector<float>, float, uint64_t, uint64_t, cudaStream_t);
@@ -223,7 +223,7 @@ int main(int argc, char** argv) {
   CommandLine command_line("02_relu_dropout", "ReLU and dropout in one kernel, and how to test what is random.");
   command_line.integer("--n", options.n, "elements of the larger runs", "elements", 0, int64_t{1} << 26);
   command_line.real("--p", options.p, "probability that an element is dropped", 0, 1);
-  command_line.integer("--seed", options.seed, "seed of inputs and masks", "", 0, int64_t{1} << 32);
+  command_line.seed("--seed", options.seed, "seed of inputs and masks");
   return run_program(command_line, argc, argv, [&] {
     Report report(std::cout, "02 relu + dropout: out = dropout(relu(x), p)", device_description());
     five_values(report, options);

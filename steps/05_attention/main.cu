@@ -225,7 +225,7 @@ void predict(Report& report) {
 
 int main(int argc, char** argv) {
   Shape shape{2, 4, 100, 150, 64};
-  int64_t seed = 0;
+  uint64_t seed = 0;
   bool causal = false, show_only_wall = false;
   CommandLine command_line("05_attention", "Scaled dot-product attention with all of K and V in shared memory.");
   command_line.integer("--q-len", shape.q_len, "length of the query sequence", "queries", 0, int64_t{1} << 20);
@@ -234,7 +234,7 @@ int main(int argc, char** argv) {
   command_line.integer("--batch", shape.batch, "batch size", "sequences", 0, 1024);
   command_line.integer("--heads", shape.heads, "heads", "heads", 0, 1024);
   command_line.flag("--causal", causal, "query i sees only the keys up to i + (k_len - q_len)");
-  command_line.integer("--seed", seed, "seed of the inputs", "", 0, int64_t{1} << 32);
+  command_line.seed("--seed", seed, "seed of the inputs");
   command_line.flag("--wall", show_only_wall, "walk k_len upward until K and V no longer fit on chip");
   return run_program(command_line, argc, argv, [&] {
     if (!show_only_wall) {  // refused before the inputs take their time and memory
@@ -248,9 +248,9 @@ int main(int argc, char** argv) {
         "A block loads all of K and V into shared memory. Each of its 8 warps takes a query at a time: its whole row "
         "of scores S = Q K^T / sqrt(head_dim), their maximum m, exp(S - m) and its sum l, then P = exp(S - m) / l "
         "and O = P V.");
-    show_article_shapes(report, static_cast<uint64_t>(seed));
+    show_article_shapes(report, seed);
     show_causal(report);
-    show_traffic(report, shape, causal, static_cast<uint64_t>(seed));
+    show_traffic(report, shape, causal, seed);
     predict(report);
     report.lesson(
         "offsets, masks and a stable softmax are all that attention needs, as long as K and V fit on chip. See where "

@@ -19,6 +19,8 @@ constexpr int64_t LARGEST = std::numeric_limits<int64_t>::max();
 struct Outcome {
   std::optional<int> status;
   int64_t rows = 1024, seed = 42;
+  uint64_t key = 7;
+  std::string file{};
   double p = 0.1;
   bool wall = false;
   std::string model = "sm_90", out, err;
@@ -29,6 +31,8 @@ Outcome parse(std::vector<const char*> arguments) {
   CommandLine command_line("02_relu_dropout", "ReLU and dropout in one trip through memory.");
   command_line.integer("--rows", outcome.rows, "height of the input", "rows", 0, 1'000'000);
   command_line.integer("--seed", outcome.seed, "seed of the generator", "words", -LARGEST - 1, LARGEST);
+  command_line.seed("--key", outcome.key, "seed of 64 bits");
+  command_line.text("--file", outcome.file, "draw it", "a file to write", "FILE");
   command_line.real("--p", outcome.p, "probability of dropping", 0, 1);
   command_line.flag("--wall", outcome.wall, "go on until shared memory is full");
   command_line.choice("--model", outcome.model, "device model", {"sm_75", "sm_90"});
@@ -171,4 +175,12 @@ TEST_CASE("an integer is taken exactly when it is in range") {
     RC_ASSERT(rows.status.has_value() != inside);
     RC_ASSERT(rows.rows == exactly(inside ? value : 1024));
   });
+}
+
+TEST_CASE("a seed has 64 bits, and an option of a file asks for a file") {
+  CHECK(parse({"--key", "18446744073709551615"}).key == exactly(std::numeric_limits<uint64_t>::max()));
+  check_refused({"--key", "18446744073709551616"},
+                "--key is \"18446744073709551616\", must be an integer from 0 to 18446744073709551615");
+  check_refused({"--key=-1"}, "--key is \"-1\", must be an integer from 0 to 18446744073709551615");
+  check_refused({"--file"}, "--file: 1 required FILE missing");
 }
