@@ -1,5 +1,5 @@
 # Which device the kernels are compiled for, and with which flags.
-#   LADDER_DEVICE   cpu or cuda; at first cuda where a CUDA compiler of version 12 or newer is found, else cpu
+#   LADDER_DEVICE   cpu or cuda; at first cuda where a CUDA compiler of version 12.3 or newer is found, else cpu
 #   LADDER_CHECKED  the CPU device sees every access of a kernel (on), or runs it bare (off)
 
 set(CMAKE_CXX_STANDARD 20)
@@ -15,7 +15,11 @@ option(LADDER_WERROR "Treat warnings as errors" OFF)
 option(LADDER_COVERAGE "Measure with gcov which lines run" OFF)
 set(LADDER_SANITIZE "" CACHE STRING "Sanitizers for host and kernels, as in -fsanitize=, e.g. address,undefined")
 
-# A user's architectures win. Without a GPU, `native` knows none: then a list that any machine can compile.
+# A user's architectures win, also those of the environment, which CMake itself reads only later.
+if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND DEFINED ENV{CUDAARCHS})
+  set(CMAKE_CUDA_ARCHITECTURES "$ENV{CUDAARCHS}" CACHE STRING "CUDA architectures")
+endif()
+
 if(NOT DEFINED LADDER_DEVICE)
   include(CheckLanguage)
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
@@ -28,7 +32,7 @@ if(NOT DEFINED LADDER_DEVICE)
   set(found cpu)
   if(CMAKE_CUDA_COMPILER)
     execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --version OUTPUT_VARIABLE nvcc_version ERROR_QUIET)
-    if(nvcc_version MATCHES "release ([0-9]+)\\." AND CMAKE_MATCH_1 GREATER_EQUAL 12)
+    if(nvcc_version MATCHES "release ([0-9]+\\.[0-9]+)" AND CMAKE_MATCH_1 VERSION_GREATER_EQUAL 12.3)
       set(found cuda)
     endif()
   endif()
@@ -42,16 +46,19 @@ message(STATUS "Kernels are compiled for: ${LADDER_DEVICE}")
 
 if(LADDER_DEVICE STREQUAL "cuda")
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-    execute_process(COMMAND nvidia-smi --query-gpu=name --format=csv,noheader RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
-    if(no_gpu)
+    # Those of the GPUs that are here ("9.0"), else a list that any machine can compile.
+    execute_process(COMMAND nvidia-smi --query-gpu=compute_cap --format=csv,noheader
+                    OUTPUT_VARIABLE capabilities ERROR_QUIET)
+    string(REGEX MATCHALL "[0-9]+\\.[0-9]" CMAKE_CUDA_ARCHITECTURES "${capabilities}")
+    list(REMOVE_DUPLICATES CMAKE_CUDA_ARCHITECTURES)
+    list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "\\." "")
+    if(NOT CMAKE_CUDA_ARCHITECTURES)
       set(CMAKE_CUDA_ARCHITECTURES 80 90)
-    else()
-      set(CMAKE_CUDA_ARCHITECTURES native)
     endif()
   endif()
   enable_language(CUDA)
-  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12)
-    message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: 12 or newer is needed. -DLADDER_DEVICE=cpu does without")
+  if(CMAKE_CUDA_COMPILER_VERSION VERSION_LESS 12.3)
+    message(FATAL_ERROR "CUDA ${CMAKE_CUDA_COMPILER_VERSION} is too old: 12.3 or newer is needed. -DLADDER_DEVICE=cpu does without")
   endif()
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)

@@ -1,6 +1,5 @@
 // Rung 01 against x + y, at every size that has broken a vector add elsewhere.
 #include <doctest/doctest.h>
-#include <rapidcheck.h>
 
 #include <cmath>
 #include <limits>

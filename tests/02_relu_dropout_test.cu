@@ -1,7 +1,6 @@
 // Rung 02, what is certain: the two mappings from elements to random words, the special values, the contract. Philox
 // itself is tested in 02_philox_test.cu, what is random in 02_relu_dropout_statistics_test.cu.
 #include <doctest/doctest.h>
-#include <rapidcheck.h>
 
 #include <cmath>
 #include <limits>

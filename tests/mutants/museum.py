@@ -3,7 +3,7 @@
 
 A mutant is a file tests/mutants/NN/name.toml; README.md beside this file says what stands in it. CMakeLists.txt
 applies each to a copy of its kernel and builds the rung's own tests over that copy. This program shows, runs and
-judges them. It needs Python 3.11 and no package.
+judges them. It needs Python 3.11 and no package, or 3.10 and python3-tomli.
 """
 
 import argparse
@@ -14,9 +14,13 @@ import re
 import subprocess
 import sys
 import textwrap
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+
+try:
+    import tomllib
+except ImportError:  # before Python 3.11; the package python3-tomli is the same
+    import tomli as tomllib
 
 ROOT = Path(__file__).resolve().parents[2]
 MUSEUM = ROOT / "tests" / "mutants"

@@ -25,9 +25,13 @@ import subprocess
 import sys
 import threading
 import time
-import tomllib
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+try:
+    import tomllib
+except ImportError:  # before Python 3.11; the package python3-tomli is the same
+    import tomli as tomllib
 
 import sweep_operators as operators
 from sweep_operators import Mutant
