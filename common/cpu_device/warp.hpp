@@ -7,6 +7,8 @@
 #include <cstring>
 #include <type_traits>
 
+#include "common/cpu_device/vocabulary.hpp"
+
 namespace ladder::cpu_device {
 
 /// Where in the source a barrier or a warp function was called.

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "common/kernel/contract.hpp"
+#include "common/kernel/device.cuh"
 
 namespace ladder {
 

@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "common/kernel/device.cuh"
+
 namespace ladder {
 
 constexpr int WARP_SIZE = 32;                ///< Threads of a warp, on every GPU so far.

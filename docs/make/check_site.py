@@ -2,7 +2,7 @@
 """Checks a built site: every link leads somewhere, and with --browser every page of the book opens as it should.
 
 Links: each href, src, srcset and data of each page, and each url() of each style sheet, names a file of the site, and a
-fragment an id or a name in it. Nothing may come from the network or from an absolute path. Links to other sites are
+fragment an id or a name in it. Each group of the reference has members. Nothing may come from the network or from an absolute path. Links to other sites are
 listed, never fetched.
 
 The browser (headless Chromium, through selenium) opens each page at 1280 pixels in light and in dark and at 390 pixels:
@@ -81,6 +81,13 @@ def addresses(attribute, value):
     if attribute == "srcset":
         return [part.split()[0] for part in value.split(",") if part.split()]
     return [value.strip()]
+
+
+def empty_groups(site):
+    """A group of the reference without a member: its headers were not read."""
+    return [f"{page.name}: a group without members" for page in sorted(site.glob("group__*.html"))
+            if 'class="memitem:' not in page.read_text(errors="replace")
+            and 'id="groups"' not in page.read_text(errors="replace")]
 
 
 class Links:
@@ -333,7 +340,7 @@ def check(site, driver=None, screenshots=None):
         return [f"{site} has no page"], []
     problems = links.check()
     names, missing = book_pages(site)
-    problems += missing
+    problems += missing + empty_groups(site)
     lines = [f"another site, not fetched: {address}" for address in sorted(links.external)]
     summary = f"{len(links.pages)} pages, {links.count} links, {len(links.external)} to other sites"
     if driver:

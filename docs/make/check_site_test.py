@@ -103,6 +103,14 @@ class LinksTest(Site):
     def test_an_empty_folder_is_no_site(self):
         self.assertEqual(len(check_site.check(self.folder)[0]), 1)
 
+    def test_a_group_of_the_reference_has_members(self):
+        site_of(self.folder, CLEAN, CLEAN_HEAD)
+        group = self.folder / "group__kernel.html"
+        group.write_text(page(""))
+        self.assert_only(check_site.check(self.folder)[0], "group__kernel.html: a group without members")
+        group.write_text(page('<table><tr class="memitem:a1"><td>launch</td></tr></table>'))
+        self.assertEqual(check_site.check(self.folder)[0], [])
+
     def test_listings_of_the_reference_are_no_pages_of_the_book(self):
         for name in ("launch_8hpp_source.html", "structladder_1_1View.html", "rung_01.html", "files.html"):
             (self.folder / name).write_text(page(""))

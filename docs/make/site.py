@@ -8,6 +8,7 @@ they are: LADDER_THEME, the folder of doxygen-awesome.css, and LADDER_MATHJAX, t
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,17 @@ def write_header(folder: Path) -> None:
         '<script type="text/javascript">DoxygenAwesomeDarkModeToggle.init()</script>\n</head>'))
 
 
+def write_filter(folder: Path) -> Path:
+    """What Doxygen reads headers through, by a name without a space, wherever the checkout lies. Doxygen asks for no
+    filter's exit status: a failure is a line in the file that is returned."""
+    failures, script = folder / "filter_failures.txt", folder / "filter"
+    failures.unlink(missing_ok=True)
+    command = shlex.join([sys.executable, "-B", str(DOCS / "make" / "header.py")])
+    script.write_text(f'#!/bin/sh\n{command} "$@" || echo "$1" >>filter_failures.txt\n')
+    script.chmod(0o755)
+    return failures
+
+
 def settings(doxyfile: Path) -> str:
     """The Doxyfile, and what not every version knows: since 1.9.5 Doxygen has a dark mode, where the theme has its own."""
     version = subprocess.run(["doxygen", "--version"], check=True, capture_output=True, text=True).stdout.split()[0]
@@ -106,9 +118,12 @@ def main() -> None:
                        folder / "pages"]).returncode:
         sys.exit(1)
     write_header(folder)
+    failures = write_filter(folder)
     if subprocess.run(["doxygen", "-"], input=settings(folder / "Doxyfile"), text=True, cwd=folder,
                       env=os.environ | {"LADDER_THEME": str(theme)}).returncode:
         fail("Doxygen warns, and its warnings are errors: see the lines above")
+    if failures.exists():
+        fail(f"header.py failed for {', '.join(failures.read_text().split(chr(10))[:-1])}: see the lines above")
     names = [f"{page.stem}.html" for page in (folder / "pages").glob("*.md")]
     (folder / "html" / "book_pages.txt").write_text("\n".join(sorted(names)) + "\n")
     mend_links(folder / "html")
