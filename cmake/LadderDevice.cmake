@@ -110,7 +110,10 @@ if(LADDER_DEVICE STREQUAL "cpu")
   target_compile_options(ladder_bare_kernel_flags INTERFACE
     -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   if(LADDER_CHECKED)
-    target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment)
+    target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment
+      -fno-lto                      # which would leave the callbacks out
+      -fno-optimize-sibling-calls   # a callback in the last place would be told with the caller's line
+      -U_FORTIFY_SOURCE)            # with which g++ puts memset and memcpy of known size in place, unseen
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
       target_compile_options(ladder_kernel_flags INTERFACE --param=tsan-instrument-func-entry-exit=0 -fno-ipa-icf
         -fno-builtin-memcpy -fno-builtin-memmove -fno-builtin-memset)  # g++ would put them in place, unseen

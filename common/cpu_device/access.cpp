@@ -4,6 +4,7 @@
 // these: no sanitizer's library is linked.
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,15 @@ std::vector<uint16_t> map_segment() {
   return places;
 }
 
+// Of a shared array only its bytes are known, and an access says what it takes for an element; one of memset or memcpy
+// does not, and counts in bytes.
+std::size_t element_of(std::size_t access_bytes) {
+  return std::has_single_bit(access_bytes) && access_bytes <= 16 ? access_bytes : 1;
+}
+std::string elements_of(std::size_t bytes) {
+  return " (elements of " + std::to_string(bytes) + (bytes == 1 ? " byte)" : " bytes)");
+}
+
 }  // namespace
 
 std::span<const uint16_t> segment_places() {
@@ -38,14 +48,14 @@ std::span<const uint16_t> segment_places() {
 
 void Worker::out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::size_t bytes, std::size_t element_bytes,
                            bool write, const void* return_address) {
-  const auto element = static_cast<std::ptrdiff_t>(element_bytes);
   // An access that begins inside and ends outside: the first element outside is the one to name.
   if (offset >= 0 && static_cast<std::size_t>(offset) < bytes) offset = static_cast<std::ptrdiff_t>(bytes);
+  element_bytes = element_of(element_bytes);
+  const auto element = static_cast<std::ptrdiff_t>(element_bytes);
   // Rounded down, so that the byte before the first element belongs to element -1.
   const std::ptrdiff_t index = (offset - (offset < 0 ? element - 1 : 0)) / element;
   fault(std::string("out-of-bounds ") + (write ? "write to " : "read of ") + what + ": index " + std::to_string(index) +
-            ", size " + std::to_string(bytes / element_bytes) + " (elements of " + std::to_string(element_bytes) +
-            " bytes)",
+            ", size " + std::to_string(bytes / element_bytes) + elements_of(element_bytes),
         return_address);
 }
 
@@ -114,7 +124,7 @@ void Worker::access(std::uintptr_t address, std::size_t bytes, bool read, bool w
 // "buffer 'x', index 3 (elements of 4 bytes)"
 std::string Worker::element_at(std::uintptr_t address, std::size_t access_bytes) const {
   std::string name;
-  std::size_t offset = 0, element_bytes = access_bytes;
+  std::size_t offset = 0, element_bytes = element_of(access_bytes);
   if (const Allocation* allocation = memory_.find(address)) {
     name = allocation->shared ? allocation->name : "buffer '" + allocation->name + "'";
     offset = address - allocation->begin;
@@ -124,8 +134,7 @@ std::string Worker::element_at(std::uintptr_t address, std::size_t access_bytes)
     name = "shared array '" + array.name + "'";
     offset = address - segment_.begin - array.offset;
   }
-  return name + ", index " + std::to_string(offset / element_bytes) + " (elements of " + std::to_string(element_bytes) +
-         " bytes)";
+  return name + ", index " + std::to_string(offset / element_bytes) + elements_of(element_bytes);
 }
 
 void Worker::uninitialised_read(std::uintptr_t address, std::size_t bytes, const void* return_address) {
@@ -333,28 +342,10 @@ bool checks_accesses() {
 
 using ladder::cpu_device::seen;
 
-namespace ladder::cpu_device {
-namespace {
-
-// The compiler takes the address for a multiple of the size; where it does not, it calls the unaligned functions.
-template <std::size_t SIZE>
-void seen_aligned(const void* address, bool read, bool write, const void* return_address) {
-  if (running.in_kernel && reinterpret_cast<std::uintptr_t>(address) % SIZE != 0) [[unlikely]] {
-    running.in_kernel = false;
-    worker->misaligned((std::to_string(SIZE) + "-byte access").c_str(), SIZE, reinterpret_cast<std::uintptr_t>(address),
-                       write, return_address);
-  }
-  seen(address, SIZE, read, write, return_address);
-}
-
-}  // namespace
-}  // namespace ladder::cpu_device
-using ladder::cpu_device::seen_aligned;
-
 // The callbacks' names are fixed, and one is needed for each size: the one place where a macro writes functions.
 #define LADDER_ACCESS(SIZE)                                                                                         \
-  extern "C" void __tsan_read##SIZE(void* p) { seen_aligned<SIZE>(p, true, false, __builtin_return_address(0)); }   \
-  extern "C" void __tsan_write##SIZE(void* p) { seen_aligned<SIZE>(p, false, true, __builtin_return_address(0)); }  \
+  extern "C" void __tsan_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); }           \
+  extern "C" void __tsan_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }          \
   extern "C" void __tsan_unaligned_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); } \
   extern "C" void __tsan_unaligned_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }
 LADDER_ACCESS(1)

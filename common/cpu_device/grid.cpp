@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "common/cpu_device/environment.hpp"
+#include "common/cpu_device/self_check.hpp"
 #include "common/cpu_device/worker.hpp"
 
 namespace ladder {
@@ -186,6 +187,48 @@ std::size_t own_shared_bytes(const void* kernel) {
   return entry->second;
 }
 
+// While the device looks at itself, its launches are not counted, and run under the first settings.
+bool looking_at_itself = false;
+
+#ifdef LADDER_CHECKED
+bool reports(float* cell, int64_t index, bool write_shared) {
+  try {
+    launch_self_check(cell, index, write_shared);
+  } catch (const KernelFault&) {
+    return true;
+  }
+  return false;
+}
+
+// A store, an access out of bounds and one of shared memory: does the device see them?
+bool sees_its_own_kernel() {
+  float* const cell = static_cast<float*>(Memory::instance().allocate(sizeof(float), sizeof(float), "self-check"));
+  *cell = 0;
+  mark_initialised(cell, sizeof(float));
+  looking_at_itself = true;
+  bool sees = !reports(cell, 0, true);
+  Memory::instance().for_each([&](Allocation& allocation) {
+    if (allocation.begin == reinterpret_cast<std::uintptr_t>(cell))
+      sees = sees && allocation.traffic.read == sizeof(float) && allocation.traffic.written == sizeof(float);
+  });
+  sees = sees && reports(cell, 1, true) && reports(cell, 0, false);
+  looking_at_itself = false;
+  Memory::instance().release(cell);
+  return sees;
+}
+#endif
+
+void require_that_accesses_are_seen() {
+#ifdef LADDER_CHECKED
+  if (looking_at_itself) return;
+  static const bool sees = sees_its_own_kernel();
+  if (!sees)
+    throw InvalidArgument(
+        "the CPU device was built to see each access, and does not see those of its own kernel: the compiler has left out "
+        "its callbacks, as with -flto. Build without that, or with -DLADDER_CHECKED=OFF");
+#endif
+}
+
 // A note is worth a line, not one for each launch of a loop.
 void print_once(const void* kernel, const std::string& note) {
   static std::mutex mutex;
@@ -262,13 +305,17 @@ void run_grid(const Grid& grid) {
     worker->abandon();
   }
   settings.require_environment();
+  if (checks_accesses() && other_thread_locals().empty())
+    throw InvalidArgument(
+        "the CPU device tells shared arrays by the program's symbol table, and this program has none: it was stripped");
+  require_that_accesses_are_seen();
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, own_shared_bytes(grid.kernel),
                grid.shared_bytes, limit);
   const uint64_t blocks = uint64_t{grid.grid.x} * grid.grid.y * grid.grid.z;
   const uint64_t threads = blocks * (grid.block.x * grid.block.y * grid.block.z);
   std::optional<LaunchRecorder> recorder;
-  if (settings.recording.requests || settings.recording.cells)
+  if (!looking_at_itself && (settings.recording.requests || settings.recording.cells))
     recorder.emplace(settings.recording, LaunchRecord{.kernel = function_name(grid.kernel),
                                                       .grid = {grid.grid.x, grid.grid.y, grid.grid.z},
                                                       .block = {grid.block.x, grid.block.y, grid.block.z},
@@ -277,18 +324,20 @@ void run_grid(const Grid& grid) {
   Job job{grid,
           blocks,
           std::max<uint64_t>(1, blocks / (uint64_t{workers()} * 16)),
-          checks_accesses() ? settings.checks : Checks{false, false, settings.checks.portability},
-          settings.order.order,
+          looking_at_itself   ? Checks{.uninitialised = true}
+          : checks_accesses() ? settings.checks
+                              : Checks{.portability = settings.checks.portability},
+          looking_at_itself ? Order::forward : settings.order.order,
           settings.order.seed,
           limit,
           settings.model->name,
           recorder ? &*recorder : nullptr};
   pool().run(job, blocks == 1 || threads < 4096);
-  {
+  if (!looking_at_itself) {
     const std::lock_guard lock(streams_mutex);
     streams.insert(grid.stream);
+    launches.fetch_add(1, std::memory_order_relaxed);
   }
-  launches.fetch_add(1, std::memory_order_relaxed);
   if (!job.fault.empty()) throw KernelFault(job.fault);
   if (!job.note.empty()) print_once(grid.kernel, job.note);
   if (recorder) settings.records.push_back(recorder->take());

@@ -45,17 +45,15 @@ void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool
 
 std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes, const uint8_t* memory) {
   const std::size_t end = offset + bytes;
+  const auto written = [&](std::size_t byte) {
+    return (words[byte / 4] >> byte % 4 & 1) != 0 || memory[byte - offset] != POISON;
+  };
   for (std::size_t at = offset; at < end;) {
-    const std::size_t word_end = std::min(end, at / 4 * 4 + 4);
-    std::size_t first = word_end;
-    bool poison = true;
-    for (std::size_t byte = at; byte < word_end; ++byte) {
-      if (words[at / 4] >> byte % 4 & 1) continue;
-      first = std::min(first, byte);
-      poison = poison && memory[byte - offset] == POISON;
-    }
-    if (first < word_end && poison) return first;
-    at = word_end;
+    const std::size_t piece_end = std::min(end, at / 8 * 8 + 8);
+    std::size_t first = at;
+    while (first < piece_end && !written(first)) ++first;
+    if (first == piece_end || (at == offset && first != at)) return at;
+    at = piece_end;
   }
   return end;
 }
@@ -67,7 +65,9 @@ Memory& Memory::instance() {
 
 Memory::Memory() {
   void* arena = mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (arena == MAP_FAILED) throw std::bad_alloc();
+  if (arena == MAP_FAILED)
+    throw OutOfMemory("the CPU device reserves " + std::to_string(ARENA_BYTES >> 30) +
+                      " GiB of addresses for its buffers, and the system refuses (ulimit -v, or vm.overcommit_memory)");
   arena_ = reinterpret_cast<std::uintptr_t>(arena);
 }
 Memory::~Memory() { munmap(reinterpret_cast<void*>(arena_), ARENA_BYTES); }
@@ -78,7 +78,9 @@ std::uintptr_t Memory::take_slot(std::size_t bytes) {
     free_slots_.erase(slot);
     return begin;
   }
-  if (bytes > ARENA_BYTES - used_) throw std::bad_alloc();
+  if (bytes > ARENA_BYTES - used_)
+    throw OutOfMemory("the buffers take more than the " + std::to_string(ARENA_BYTES >> 30) +
+                      " GiB of addresses that the CPU device reserves");
   used_ += bytes;
   return arena_ + used_ - bytes;
 }
@@ -86,12 +88,15 @@ std::uintptr_t Memory::take_slot(std::size_t bytes) {
 void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string name, bool shared) {
   const std::size_t page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   // The poison touches every page, and a system that promised more than it has would end the process.
-  if (bytes > std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES))))
-    throw std::bad_alloc();
+  const std::size_t most = std::min(ARENA_BYTES / 2, page * static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)));
+  const auto refuse = [&](const std::string& why) {
+    throw OutOfMemory("buffer '" + name + "': " + std::to_string(bytes) + " bytes, " + why);
+  };
+  if (bytes > most) refuse("must be at most " + std::to_string(most) + ", the memory of this machine");
   auto allocation = std::make_unique<Allocation>();
   if (checks_accesses()) {  // zero pages, of which only those that are touched take memory
     allocation->initialised.reset(static_cast<uint8_t*>(std::calloc(bytes / 4 + 1, 1)));
-    if (!allocation->initialised) throw std::bad_alloc();
+    if (!allocation->initialised) refuse("and the system has no memory for them");
   }
   const std::lock_guard lock(mutex_);
   const std::size_t body = round_up(std::max<std::size_t>(bytes, 1), ALIGNMENT);
@@ -101,7 +106,7 @@ void* Memory::allocate(std::size_t bytes, std::size_t element_bytes, std::string
   const auto pages = reinterpret_cast<void*>(slot + GRANULE);
   if (mprotect(pages, open, PROT_READ | PROT_WRITE) != 0) {
     free_slots_.emplace(slot_bytes, slot);
-    throw std::bad_alloc();
+    refuse("and the system has no memory for them");
   }
   std::memset(pages, POISON, open);
 

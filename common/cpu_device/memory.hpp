@@ -8,11 +8,23 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace ladder::cpu_device {
+
+// A std::bad_alloc that says what was wanted.
+class OutOfMemory : public std::bad_alloc {
+ public:
+  explicit OutOfMemory(const std::string& what) : what_(what) {}
+  const char* what() const noexcept override { return what_.what(); }
+
+ private:
+  std::runtime_error what_;  // whose copies do not throw
+};
 
 struct Bytes {
   uint64_t read = 0, written = 0;
@@ -38,8 +50,10 @@ struct Allocation {
 constexpr uint8_t WORD_INITIALISED = 0xf;
 // Marks bytes [offset, offset + bytes) as written, or as not. Two OS threads may write parts of one word.
 void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool value);
-// The first byte of them that nothing has written, or offset + bytes. `memory` is where they lie. A word of which the
-// unmarked bytes no longer hold the poison has been written unseen: g++ tells of no store that is a call's result.
+// Where, among them, nothing has written a byte that somebody must have written, or offset + bytes. `memory` is where
+// they lie. A struct is copied with its padding, which is never its first byte and never all of 8: the first byte, and
+// one byte of each 8, must have been written. One that no longer holds the poison has been, unseen: g++ tells of no
+// store that is a call's result.
 std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes, const uint8_t* memory);
 
 class Memory {

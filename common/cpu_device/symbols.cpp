@@ -62,10 +62,13 @@ class Program {
   std::string line(std::uintptr_t address, bool with_column = false) const {
     Dwfl_Line* line = module_ ? dwfl_module_getsrc(module_, address) : nullptr;
     int number = 0, column = 0;
-    const char* file = line ? dwfl_lineinfo(line, nullptr, &number, &column, nullptr, nullptr) : nullptr;
+    // A file that was compiled without debug information has no unit; the line found then is a neighbour's.
+    Dwarf_Addr bias = 0;
+    const bool known = line && dwfl_module_addrdie(module_, address, &bias) != nullptr;
+    const char* file = known ? dwfl_lineinfo(line, nullptr, &number, &column, nullptr, nullptr) : nullptr;
     if (!file) {
       std::ostringstream text;
-      text << "address 0x" << std::hex << address;
+      text << "address 0x" << std::hex << address << " (compiled without debug information)";
       return text.str();
     }
     std::string_view name = file;

@@ -13,6 +13,8 @@
 #define __forceinline__ inline __attribute__((always_inline))
 /// The most threads that a block of this kernel has. Likewise; the launch itself is checked.
 #define __launch_bounds__(...)
+/// Aligns a type or a variable to that many bytes, wherever it stands in the declaration.
+#define __align__(bytes) __attribute__((aligned(bytes)))
 /// An array that the threads of a block share.
 #define __shared__ static thread_local
 // __noinline__ is left alone: libstdc++ spells attributes with it.

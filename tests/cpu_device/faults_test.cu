@@ -1,5 +1,6 @@
 // Accesses out of bounds: each is provoked, its report is checked to the letter, and the next launch is right.
 #include <cstdint>
+#include <cstring>
 
 #include "common/cpu_device/control.hpp"
 #include "tests/cpu_device/expect_fault.hpp"
@@ -100,7 +101,7 @@ TEST_CASE("__ldg out of bounds: the line is the kernel's") {
 TEST_CASE("elements of one and of eight bytes") {
   const Buffer<uint8_t> bytes("bytes", 3), byte("byte", 1);
   CHECK_FAULT(launch(read_at<uint8_t>, GRID, BLOCK, 0, nullptr, bytes.data(), byte.data(), int64_t{3}),
-              "out-of-bounds read of buffer 'bytes': index 3, size 3 (elements of 1 bytes)\n  in kernel (anonymous "
+              "out-of-bounds read of buffer 'bytes': index 3, size 3 (elements of 1 byte)\n  in kernel (anonymous "
               "namespace)::read_at<unsigned char>" +
                   CHOSEN + at(READ));
   const Buffer<double> doubles("doubles", 3), one("one", 1);
@@ -170,7 +171,7 @@ TEST_CASE("dynamic shared memory ends at the byte that the launch asked for") {
   CHECK_FAULT(launch(dynamic_at, GRID, BLOCK, 100, nullptr, int64_t{-1}), report("-1"));
   CHECK_FAULT(launch(dynamic_at, GRID, BLOCK, 103, nullptr, int64_t{25}), report("25"));  // three of its bytes exist
   CHECK_FAULT(launch(dynamic_byte_at, GRID, BLOCK, 101, nullptr, int64_t{101}),
-              "out-of-bounds write to dynamic shared memory: index 101, size 101 (elements of 1 bytes)\n  in kernel "
+              "out-of-bounds write to dynamic shared memory: index 101, size 101 (elements of 1 byte)\n  in kernel "
               "(anonymous namespace)::dynamic_byte_at" +
                   CHOSEN + at(DYNAMIC_BYTE));
   CHECK_FAULT(launch(dynamic_at, GRID, BLOCK, 0, nullptr, int64_t{0}),
@@ -342,4 +343,59 @@ TEST_CASE("BC-003: a float4 at an address that a GPU refuses") {
     check(message_of<KernelFault>([&] { write(offset); }), "out", "wide_write", WIDE_WRITE);
 #endif
   }
+}
+
+namespace {
+
+__global__ void clears(int bytes) {
+  __shared__ float s[8];
+  if (threadIdx.x == 0) std::memset(s, 0, static_cast<std::size_t>(bytes));
+}
+constexpr int CLEARS = __LINE__ - 2;
+
+struct Complex {
+  double re, im;
+};
+struct Pair {
+  float a, b;
+};
+template <class T>
+__global__ void copies_a_struct(const T* from, T* to) {
+  *to = *from;
+}
+
+struct __align__(16) Sixteen {
+  float x;
+};
+__global__ void aligned(int* out) {
+  __shared__ __align__(64) float s[4];
+  s[threadIdx.x] = 1.0f;
+  out[threadIdx.x] = static_cast<int>(reinterpret_cast<std::uintptr_t>(s) % 64 + sizeof(Sixteen) + alignof(Sixteen));
+}
+
+}  // namespace
+
+TEST_CASE("memset over the end of a shared array counts in bytes") {
+  CHECK_FAULT(launch(clears, dim3(1), dim3(32), 0, nullptr, 36),
+              "out-of-bounds write to shared array 's': index 32, size 32 (elements of 1 byte)\n  in kernel (anonymous "
+              "namespace)::clears, block 0, thread 0" +
+                  at(CLEARS));
+  launch(clears, dim3(1), dim3(32), 0, nullptr, 32);
+}
+
+TEST_CASE("a struct needs the alignment of its members, not of its size") {
+  const Buffer<double> doubles("doubles", {1, 2, 3, 4, 5, 6}), to("to", 6);
+  launch(copies_a_struct<Complex>, dim3(1), dim3(1), 0, nullptr, reinterpret_cast<const Complex*>(doubles.data() + 1),
+         reinterpret_cast<Complex*>(to.data() + 3));
+  CHECK(to.download()[4] == exactly(3.0));
+  const Buffer<float> floats("floats", {1, 2, 3, 4}), pair("pair", 4);
+  launch(copies_a_struct<Pair>, dim3(1), dim3(1), 0, nullptr, reinterpret_cast<const Pair*>(floats.data() + 1),
+         reinterpret_cast<Pair*>(pair.data() + 1));
+  CHECK(pair.download()[2] == exactly(3.0f));
+}
+
+TEST_CASE("__align__ on a type and on a shared array") {
+  const Buffer<int> out("out", 4);
+  launch(aligned, dim3(1), dim3(4), 0, nullptr, out.data());
+  CHECK(out.download()[3] == exactly(32));
 }

@@ -18,9 +18,11 @@ struct Ending {
 };
 
 // `environment` stands in front of the program's name: "LADDER_WORKERS=4".
-Ending run_subject(const std::string& argument, const std::string& environment = "") {
+// `kind` names another build of it: "_stripped".
+Ending run_subject(const std::string& argument, const std::string& environment = "", const std::string& kind = "") {
   const std::string err_file = std::string(SUBJECT) + "." + argument + ".err";
-  const std::string command = environment + " timeout 60 '" + SUBJECT + "' " + argument + " 2>'" + err_file + "'";
+  const std::string command =
+      environment + " timeout 60 '" + SUBJECT + kind + "' " + argument + " 2>'" + err_file + "'";
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe);
   std::string out;
@@ -136,3 +138,45 @@ TEST_CASE("a variable of the environment that the device does not understand is 
   CHECK(run_subject("description", "LADDER_WORKERS=3 LADDER_CHECKS=none LADDER_ORDER=random:18446744073709551615")
             .out.starts_with("CPU device (limits of sm_90, 3 workers, "));
 }
+
+#ifdef LADDER_SEES_ACCESSES
+TEST_CASE("a device that does not see its own kernel's accesses does not run as a checked one") {
+  const Ending ending = run_subject("print", "", "_unseen");
+  CHECK(ending.status == 2);
+  CHECK(ending.err == "");
+  CHECK(
+      ending.out ==
+      "error: the CPU device was built to see each access, and does not see those of its own kernel: the compiler has "
+      "left out its callbacks, as with -flto. Build without that, or with -DLADDER_CHECKED=OFF\n");
+}
+
+TEST_CASE("without a symbol table a program says so, and takes threadIdx for no fault") {
+  const Ending ending = run_subject("print", "", "_stripped");
+  CHECK(ending.status == 2);
+  CHECK(ending.out ==
+        "error: the CPU device tells shared arrays by the program's symbol table, and this program has none: it was "
+        "stripped\n");
+}
+
+TEST_CASE("memset and memcpy of known size, also where _FORTIFY_SOURCE is asked for") {
+  for (const char* kind : {"", "_fortified"}) {
+    CAPTURE(kind);
+    const Ending right = run_subject("copies", "LADDER_CHECKS=all", kind);
+    CHECK(right.err == "");
+    CHECK(right.out == "1 5\nthe end\n");
+    const Ending too_much = run_subject("copy-too-much", "", kind);
+    CHECK(too_much.status == 2);
+    CHECK(
+        too_much.out.starts_with("error: out-of-bounds write to buffer 'out': index 48, size 48 (elements of 1 byte)\n"
+                                 "  in kernel (anonymous namespace)::copies, block 0, thread 3, at "));
+  }
+}
+
+TEST_CASE("no room for the reserved addresses: what was wanted, and the limit") {
+  const Ending ending = run_subject("fork", "ulimit -v 20000000; exec");
+  CHECK(ending.status == 2);
+  CHECK(ending.out ==
+        "error: the CPU device reserves 256 GiB of addresses for its buffers, and the system refuses (ulimit -v, or "
+        "vm.overcommit_memory)\n");
+}
+#endif

@@ -59,6 +59,16 @@ __global__ void divides(int* out, int value, int by) {
   out[threadIdx.x] = value / (by + static_cast<int>(threadIdx.x));
 }
 
+// A right kernel that clears its shared array and copies `bytes` of `in` to `out`.
+__global__ void copies(char* out, const char* in, std::size_t bytes) {
+  __shared__ float sums[8];
+  if (threadIdx.x == 0) std::memset(sums, 0, sizeof sums);
+  __syncthreads();
+  if (threadIdx.x != 3) return;
+  std::memcpy(out, in, bytes);
+  out[0] = static_cast<char>(1 + static_cast<int>(sums[3]));
+}
+
 // A launch that every worker takes part in; true when it was right.
 bool launches_well() {
   constexpr int BLOCKS = 64, THREADS = 256;
@@ -106,6 +116,11 @@ int main(int argc, char** argv) try {
     std::printf("a child of a child: %d\n",
                 status_of_child([] { return launches_well() && status_of_child(launches_well) == 0; }));
     std::printf("the parent, after: %s\n", launches_well() ? "right" : "wrong");
+  } else if (asked_for("copies") || asked_for("copy-too-much")) {
+    const Buffer<char> in("in", std::vector<char>(100, 5)), out("out", 48);
+    launch(copies, dim3(1), dim3(32), 0, nullptr, out.data(), in.data(),
+           std::size_t{asked_for("copy-too-much") ? 49u : 48u});
+    std::printf("%d %d\n", out.download()[0], out.download()[47]);
   } else if (asked_for("returned-threads")) {
     for (int i = 0; i < 3; ++i) launch(returns_early, dim3(100), dim3(64), 0, nullptr);
   } else if (asked_for("abort")) {

@@ -166,3 +166,42 @@ TEST_CASE("the check can be switched off") {
   run_copy(x, out, 100);
   CHECK(number_of_nans(out) == exactly(int64_t{100}));
 }
+
+namespace {
+
+struct Padded {
+  char c;
+  int i;
+};
+struct Wide {
+  int i;
+  double d;
+};
+
+// Two threads write the members, a third copies the whole, with its padding. `members` says how many are written.
+template <class Struct, class First, class Second>
+__global__ void copies_members(Struct* out, First Struct::*first, Second Struct::*second, int members) {
+  __shared__ Struct s;
+  if (threadIdx.x == 0 && members > 0) s.*first = 1;
+  if (threadIdx.x == 1 && members > 1) s.*second = 2;
+  __syncthreads();
+  if (threadIdx.x == 2) *out = s;
+}
+
+}  // namespace
+
+TEST_CASE("a struct is copied with its padding, which no thread has written") {
+  const Buffer<Padded> padded("padded", 1);
+  launch(copies_members<Padded, char, int>, dim3(1), dim3(32), 0, nullptr, padded.data(), &Padded::c, &Padded::i, 2);
+  CHECK(padded.download()[0].i == exactly(2));
+  const Buffer<Wide> wide("wide", 1);
+  launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i, &Wide::d, 2);
+  CHECK(wide.download()[0].d == exactly(2.0));
+  for (const int members : {0, 1})
+    CHECK(contains(message_of<KernelFault>([&] {
+                     launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i,
+                            &Wide::d, members);
+                   }),
+                   "uninitialised read of shared array 's'"));
+  CHECK(healthy());
+}
