@@ -50,7 +50,6 @@ void Worker::out_of_bounds(const std::string& what, std::ptrdiff_t offset, std::
                            bool write, const void* return_address) {
   // An access that begins inside and ends outside: the first element outside is the one to name.
   if (offset >= 0 && static_cast<std::size_t>(offset) < bytes) offset = static_cast<std::ptrdiff_t>(bytes);
-  element_bytes = element_of(element_bytes);
   const auto element = static_cast<std::ptrdiff_t>(element_bytes);
   // Rounded down, so that the byte before the first element belongs to element -1.
   const std::ptrdiff_t index = (offset - (offset < 0 ? element - 1 : 0)) / element;
@@ -65,7 +64,7 @@ void Worker::out_of_bounds(const Allocation& allocation, std::uintptr_t address,
   const auto offset = static_cast<std::ptrdiff_t>(address - allocation.begin);
   const std::size_t size = allocation.end - allocation.begin;
   if (allocation.shared)
-    out_of_bounds(allocation.name, offset, size, bytes, write, return_address);
+    out_of_bounds(allocation.name, offset, size, element_of(bytes), write, return_address);
   else
     out_of_bounds("buffer '" + allocation.name + "'", offset, size, allocation.element_bytes, write, return_address);
 }
@@ -208,8 +207,8 @@ void Worker::report_race(const Races::Conflict& conflict, std::size_t bytes, boo
   const auto outside = [&](const SharedArray& array) {
     running.in_kernel = false;
     out_of_bounds("shared array '" + array.name + "'",
-                  static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(array.offset), array.bytes, bytes,
-                  write, return_address);
+                  static_cast<std::ptrdiff_t>(offset) - static_cast<std::ptrdiff_t>(array.offset), array.bytes,
+                  element_of(bytes), write, return_address);
     abandon();
   };
   if (place == NOTHING || place == OTHER) {

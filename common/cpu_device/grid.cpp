@@ -187,8 +187,9 @@ std::size_t own_shared_bytes(const void* kernel) {
   return entry->second;
 }
 
-// While the device looks at itself, its launches are not counted, and run under the first settings.
-bool looking_at_itself = false;
+// While the device looks at itself, its launches are not counted, and run under the first settings. Other host threads
+// wait until it has.
+thread_local bool looking_at_itself = false;
 
 #ifdef LADDER_CHECKED
 bool reports(float* cell, int64_t index, bool write_shared) {
