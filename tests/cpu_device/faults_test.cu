@@ -347,11 +347,13 @@ TEST_CASE("BC-003: a float4 at an address that a GPU refuses") {
 
 namespace {
 
-__global__ void clears(int bytes) {
+__global__ void clears(float* out, int bytes) {
   __shared__ float s[8];
   if (threadIdx.x == 0) std::memset(s, 0, static_cast<std::size_t>(bytes));
+  __syncthreads();
+  if (threadIdx.x < 8) out[threadIdx.x] = s[threadIdx.x];
 }
-constexpr int CLEARS = __LINE__ - 2;
+constexpr int CLEARS = __LINE__ - 4;
 
 struct Complex {
   double re, im;
@@ -376,11 +378,13 @@ __global__ void aligned(int* out) {
 }  // namespace
 
 TEST_CASE("memset over the end of a shared array counts in bytes") {
-  CHECK_FAULT(launch(clears, dim3(1), dim3(32), 0, nullptr, 36),
+  const Buffer<float> out("out", 8);
+  CHECK_FAULT(launch(clears, dim3(1), dim3(32), 0, nullptr, out.data(), 36),
               "out-of-bounds write to shared array 's': index 32, size 32 (elements of 1 byte)\n  in kernel (anonymous "
               "namespace)::clears, block 0, thread 0" +
                   at(CLEARS));
-  launch(clears, dim3(1), dim3(32), 0, nullptr, 32);
+  launch(clears, dim3(1), dim3(32), 0, nullptr, out.data(), 32);
+  CHECK(out.download()[7] == exactly(0.0f));
 }
 
 TEST_CASE("a struct needs the alignment of its members, not of its size") {
