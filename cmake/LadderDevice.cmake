@@ -109,6 +109,7 @@ target_link_libraries(ladder_kernel_flags INTERFACE ladder_bare_kernel_flags)
 if(LADDER_DEVICE STREQUAL "cpu")
   target_compile_options(ladder_bare_kernel_flags INTERFACE
     -ffp-contract=off -fstack-clash-protection -Wno-unknown-pragmas $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
+  target_compile_definitions(ladder_bare_kernel_flags INTERFACE LADDER_BARE_KERNELS)  # see launch.hpp
   if(LADDER_CHECKED)
     target_compile_options(ladder_kernel_flags INTERFACE -fsanitize=thread,bounds,alignment
       -fno-lto                      # which would leave the callbacks out
@@ -121,6 +122,7 @@ if(LADDER_DEVICE STREQUAL "cpu")
       # clang leaves out a read before a write of the same cell, unless told otherwise.
       target_compile_options(ladder_kernel_flags INTERFACE
         "SHELL:-mllvm -tsan-instrument-func-entry-exit=0" "SHELL:-mllvm -tsan-instrument-read-before-write=1"
+        -fno-vectorize -fno-slp-vectorize  # one access for each that the kernel makes, and not one for four neighbours
         -gdwarf-aranges  # without this index libdw does not find the line of an address
         -fdebug-compilation-dir=.)
     endif()

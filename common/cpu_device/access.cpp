@@ -341,10 +341,30 @@ bool checks_accesses() {
 
 using ladder::cpu_device::seen;
 
+namespace ladder::cpu_device {
+namespace {
+
+// The compiler takes the address for a multiple of the size, or of 8, which is all that 16 bytes of doubles need; where
+// it does not, it calls the unaligned functions.
+template <std::size_t SIZE>
+void seen_aligned(const void* address, bool read, bool write, const void* return_address) {
+  constexpr std::size_t ALIGNMENT = std::min<std::size_t>(SIZE, 8);
+  if (running.in_kernel && reinterpret_cast<std::uintptr_t>(address) % ALIGNMENT != 0) [[unlikely]] {
+    running.in_kernel = false;
+    worker->misaligned((std::to_string(SIZE) + "-byte access").c_str(), ALIGNMENT,
+                       reinterpret_cast<std::uintptr_t>(address), write, return_address);
+  }
+  seen(address, SIZE, read, write, return_address);
+}
+
+}  // namespace
+}  // namespace ladder::cpu_device
+using ladder::cpu_device::seen_aligned;
+
 // The callbacks' names are fixed, and one is needed for each size: the one place where a macro writes functions.
 #define LADDER_ACCESS(SIZE)                                                                                         \
-  extern "C" void __tsan_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); }           \
-  extern "C" void __tsan_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }          \
+  extern "C" void __tsan_read##SIZE(void* p) { seen_aligned<SIZE>(p, true, false, __builtin_return_address(0)); }   \
+  extern "C" void __tsan_write##SIZE(void* p) { seen_aligned<SIZE>(p, false, true, __builtin_return_address(0)); }  \
   extern "C" void __tsan_unaligned_read##SIZE(void* p) { seen(p, SIZE, true, false, __builtin_return_address(0)); } \
   extern "C" void __tsan_unaligned_write##SIZE(void* p) { seen(p, SIZE, false, true, __builtin_return_address(0)); }
 LADDER_ACCESS(1)

@@ -309,6 +309,10 @@ void run_grid(const Grid& grid) {
   if (checks_accesses() && other_thread_locals().empty())
     throw InvalidArgument(
         "the CPU device tells shared arrays by the program's symbol table, and this program has none: it was stripped");
+  if (checks_accesses() && !grid.seen_or_bare)
+    throw InvalidArgument("launch of " + function_name(grid.kernel) +
+                          ": its file is compiled without -fsanitize=thread, and its accesses would not be seen; it "
+                          "needs the flags of kernel files (ladder_kernel_flags)");
   require_that_accesses_are_seen();
   const std::size_t limit = shared_memory_limit();
   check_launch([&] { return function_name(grid.kernel); }, grid.grid, grid.block, own_shared_bytes(grid.kernel),

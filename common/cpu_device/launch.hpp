@@ -59,8 +59,25 @@ void exception_left_kernel();  // called while it is being handled
   if (running.collectives != 0) thread_returned();
 }
 
+// Kernels that are compiled without the access callbacks and without LADDER_BARE_KERNELS, which says that this is
+// meant. The tag keeps the linker from taking another file's launch for one of these.
+#if defined(__SANITIZE_THREAD__) || defined(LADDER_BARE_KERNELS)
+#define LADDER_SEEN_OR_BARE true
+#define LADDER_LAUNCH_TAG
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define LADDER_SEEN_OR_BARE true
+#define LADDER_LAUNCH_TAG
+#endif
+#endif
+#ifndef LADDER_SEEN_OR_BARE
+#define LADDER_SEEN_OR_BARE false
+#define LADDER_LAUNCH_TAG [[gnu::abi_tag("unseen")]]
+#endif
+
 struct Grid {
   const void* kernel;
+  bool seen_or_bare;
   dim3 grid, block;
   std::size_t shared_bytes;
   cudaStream_t stream;
@@ -81,8 +98,8 @@ namespace ladder {
 /// kernel has ended when this returns, and a fault inside it is thrown from here as KernelFault. Throws LaunchRefused,
 /// before anything runs, for a launch that a GPU of the current model would not take.
 template <class... Parameters, class... Arguments>
-void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, cudaStream_t stream,
-            Arguments&&... arguments) {
+LADDER_LAUNCH_TAG void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
+                              cudaStream_t stream, Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments),
                 "launch: as many arguments as the kernel has parameters");
   auto run_threads = [ kernel, ... values = static_cast<Parameters>(std::forward<Arguments>(arguments)) ]()
@@ -99,8 +116,8 @@ void launch(void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t sh
   const auto call = [](void* closure) __attribute__((no_sanitize_thread)) {
     (*static_cast<decltype(run_threads)*>(closure))();
   };
-  cpu_device::run_grid({reinterpret_cast<const void*>(kernel), grid, block, shared_bytes, stream, call, &run_threads,
-                        sizeof run_threads});
+  cpu_device::run_grid({reinterpret_cast<const void*>(kernel), LADDER_SEEN_OR_BARE, grid, block, shared_bytes, stream,
+                        call, &run_threads, sizeof run_threads});
 }
 
 /// The block's dynamic shared memory as an array of T, of as many bytes as the launch asked for.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -48,12 +49,19 @@ std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::s
   const auto written = [&](std::size_t byte) {
     return (words[byte / 4] >> byte % 4 & 1) != 0 || memory[byte - offset] != POISON;
   };
+  const bool piece =
+      !std::has_single_bit(bytes);  // perhaps of a struct, which clang copies without what it has changed
   for (std::size_t at = offset; at < end;) {
-    const std::size_t piece_end = std::min(end, at / 8 * 8 + 8);
-    std::size_t first = at;
-    while (first < piece_end && !written(first)) ++first;
-    if (first == piece_end || (at == offset && first != at)) return at;
-    at = piece_end;
+    if (written(at)) {
+      ++at;
+      continue;
+    }
+    const std::size_t first = at;
+    while (at < end && !written(at)) ++at;
+    const auto after = reinterpret_cast<std::uintptr_t>(memory) + (at - offset);
+    const std::size_t alignment = std::min<std::size_t>(16, after & -after);
+    const bool inside = first != offset || (piece && (at != end || bytes % 4 != 0));
+    if (!inside || at - first >= alignment) return first;
   }
   return end;
 }

@@ -50,10 +50,9 @@ struct Allocation {
 constexpr uint8_t WORD_INITIALISED = 0xf;
 // Marks bytes [offset, offset + bytes) as written, or as not. Two OS threads may write parts of one word.
 void set_initialised(uint8_t* words, std::size_t offset, std::size_t bytes, bool value);
-// Where, among them, nothing has written a byte that somebody must have written, or offset + bytes. `memory` is where
-// they lie. A struct is copied with its padding, which is never its first byte and never all of 8: the first byte, and
-// one byte of each 8, must have been written. One that no longer holds the poison has been, unseen: g++ tells of no
-// store that is a call's result.
+// The first byte of them that nothing has written, or offset + bytes. `memory` is where they lie. A struct is copied
+// with its padding, which no thread writes: bytes behind others, up to a multiple of an alignment and fewer than that.
+// They count as written, and so does what no longer holds the poison: g++ tells of no store that is a call's result.
 std::size_t first_uninitialised(const uint8_t* words, std::size_t offset, std::size_t bytes, const uint8_t* memory);
 
 class Memory {

@@ -150,6 +150,15 @@ TEST_CASE("a device that does not see its own kernel's accesses does not run as 
       "left out its callbacks, as with -flto. Build without that, or with -DLADDER_CHECKED=OFF\n");
 }
 
+TEST_CASE("a kernel that was compiled without the callbacks is not launched unseen") {
+  const Ending ending = run_subject("print", "", "_flagless");
+  CHECK(ending.status == 2);
+  CHECK(
+      ending.out ==
+      "error: launch of (anonymous namespace)::prints: its file is compiled without -fsanitize=thread, and its accesses "
+      "would not be seen; it needs the flags of kernel files (ladder_kernel_flags)\n");
+}
+
 TEST_CASE("without a symbol table a program says so, and takes threadIdx for no fault") {
   const Ending ending = run_subject("print", "", "_stripped");
   CHECK(ending.status == 2);

@@ -177,31 +177,98 @@ struct Wide {
   int i;
   double d;
 };
+struct Tail {
+  double d;
+  char c;
+};
 
-// Two threads write the members, a third copies the whole, with its padding. `members` says how many are written.
+// Two threads write the members, a third copies the whole, with its padding. `members` has a bit for each that is
+// written.
 template <class Struct, class First, class Second>
 __global__ void copies_members(Struct* out, First Struct::*first, Second Struct::*second, int members) {
   __shared__ Struct s;
-  if (threadIdx.x == 0 && members > 0) s.*first = 1;
-  if (threadIdx.x == 1 && members > 1) s.*second = 2;
+  if (threadIdx.x == 0 && (members & 1) != 0) s.*first = 1;
+  if (threadIdx.x == 1 && (members & 2) != 0) s.*second = 2;
   __syncthreads();
   if (threadIdx.x == 2) *out = s;
+}
+// clang copies what is left of the struct, from its padding on.
+template <class Struct, class First, class Second>
+__global__ void changes_a_copy(Struct* out, First Struct::*first, Second Struct::*second) {
+  __shared__ Struct s;
+  if (threadIdx.x == 0) s.*first = 1;
+  if (threadIdx.x == 1) s.*second = 2;
+  __syncthreads();
+  if (threadIdx.x != 2) return;
+  Struct copy = s;
+  copy.*first = 3;
+  *out = copy;
+}
+template <class Struct, class First, class Second>
+Struct copied_and_changed(First Struct::*first, Second Struct::*second) {
+  const Buffer<Struct> copy("copy", 1), changed("changed", 1);
+  launch(copies_members<Struct, First, Second>, dim3(1), dim3(32), 0, nullptr, copy.data(), first, second, 3);
+  launch(changes_a_copy<Struct, First, Second>, dim3(1), dim3(32), 0, nullptr, changed.data(), first, second);
+  Struct result = copy.download()[0];
+  result.*first = changed.download()[0].*first;
+  return result;
+}
+
+// All lanes read all of a row, but for one cell that no thread has written.
+__global__ void sums_a_row(float* out, int hole) {
+  __shared__ __align__(16) float row[64];
+  const int t = static_cast<int>(threadIdx.x);
+  if (t != hole) row[t] = 1.0f;
+  __syncthreads();
+  float sums[4] = {};
+  for (int i = 0; i < 64; i += 4)
+    for (int j = 0; j < 4; ++j) sums[j] += row[i + j];
+  out[t] = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+}
+// A copy of a whole row: one access.
+__global__ void copies_a_row(float* out, int hole) {
+  __shared__ __align__(16) float row[64];
+  const int t = static_cast<int>(threadIdx.x);
+  if (t != hole) row[t] = 1.0f;
+  __syncthreads();
+  if (t == 0) std::memcpy(out, row, sizeof row);
 }
 
 }  // namespace
 
 TEST_CASE("a struct is copied with its padding, which no thread has written") {
-  const Buffer<Padded> padded("padded", 1);
-  launch(copies_members<Padded, char, int>, dim3(1), dim3(32), 0, nullptr, padded.data(), &Padded::c, &Padded::i, 2);
-  CHECK(padded.download()[0].i == exactly(2));
+  CHECK(copied_and_changed(&Padded::c, &Padded::i).i == exactly(2));
+  CHECK(copied_and_changed(&Padded::i, &Padded::c).i == exactly(3));
+  CHECK(copied_and_changed(&Wide::i, &Wide::d).d == exactly(2.0));
+  CHECK(copied_and_changed(&Tail::d, &Tail::c).d == exactly(3.0));
   const Buffer<Wide> wide("wide", 1);
-  launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i, &Wide::d, 2);
+  launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i, &Wide::d, 3);
   CHECK(wide.download()[0].d == exactly(2.0));
-  for (const int members : {0, 1})
+  for (const int members : {0, 2})
     CHECK(contains(message_of<KernelFault>([&] {
                      launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i,
                             &Wide::d, members);
                    }),
                    "uninitialised read of shared array 's'"));
   CHECK(healthy());
+}
+
+TEST_CASE("each cell of a row that no thread has written, whatever the compiler reads at once") {
+  const Buffer<float> out("out", 64);
+  for (int hole = 0; hole < 64; ++hole)
+    CHECK(
+        contains(message_of<KernelFault>([&] { launch(sums_a_row, dim3(1), dim3(64), 0, nullptr, out.data(), hole); }),
+                 "uninitialised read of shared array 'row', index " + std::to_string(hole) + " (elements of 4 bytes)"));
+  launch(sums_a_row, dim3(1), dim3(64), 0, nullptr, out.data(), 64);
+  CHECK(out.download()[0] == exactly(64.0f));
+}
+
+TEST_CASE("a row that memcpy copies: the cells that cannot be a struct's padding") {
+  const Buffer<float> out("out", 64);
+  for (int hole = 0; hole < 64; hole += 2)
+    CHECK(contains(
+        message_of<KernelFault>([&] { launch(copies_a_row, dim3(1), dim3(64), 0, nullptr, out.data(), hole); }),
+        "uninitialised read of shared array 'row', index " + std::to_string(hole * 4) + " (elements of 1 byte)"));
+  launch(copies_a_row, dim3(1), dim3(64), 0, nullptr, out.data(), 64);
+  CHECK(out.download()[63] == exactly(1.0f));
 }
