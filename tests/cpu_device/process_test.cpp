@@ -167,6 +167,15 @@ TEST_CASE("without a symbol table a program says so, and takes threadIdx for no 
         "stripped\n");
 }
 
+TEST_CASE("a kernel without debug information: its address, and no other file's line") {
+  const Ending ending = run_subject("copy-too-much", "", "_g0");
+  CHECK(ending.status == 2);
+  CHECK(
+      ending.out.starts_with("error: out-of-bounds write to buffer 'out': index 48, size 48 (elements of 1 byte)\n"
+                             "  in kernel (anonymous namespace)::copies, block 0, thread 3, at address 0x"));
+  CHECK(ending.out.ends_with(" (compiled without debug information)\n"));
+}
+
 TEST_CASE("memset and memcpy of known size, also where _FORTIFY_SOURCE is asked for") {
   for (const char* kind : {"", "_fortified"}) {
     CAPTURE(kind);

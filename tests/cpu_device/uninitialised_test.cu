@@ -193,25 +193,25 @@ __global__ void copies_members(Struct* out, First Struct::*first, Second Struct:
   if (threadIdx.x == 2) *out = s;
 }
 // clang copies what is left of the struct, from its padding on.
-template <class Struct, class First, class Second>
-__global__ void changes_a_copy(Struct* out, First Struct::*first, Second Struct::*second) {
+template <class Struct, auto FIRST, auto SECOND>
+__global__ void changes_a_copy(Struct* out) {
   __shared__ Struct s;
-  if (threadIdx.x == 0) s.*first = 1;
-  if (threadIdx.x == 1) s.*second = 2;
+  if (threadIdx.x == 0) s.*FIRST = 1;
+  if (threadIdx.x == 1) s.*SECOND = 2;
   __syncthreads();
   if (threadIdx.x != 2) return;
   Struct copy = s;
-  copy.*first = 3;
+  copy.*FIRST = 3;
   *out = copy;
 }
-template <class Struct, class First, class Second>
-Struct copied_and_changed(First Struct::*first, Second Struct::*second) {
-  const Buffer<Struct> copy("copy", 1), changed("changed", 1);
-  launch(copies_members<Struct, First, Second>, dim3(1), dim3(32), 0, nullptr, copy.data(), first, second, 3);
-  launch(changes_a_copy<Struct, First, Second>, dim3(1), dim3(32), 0, nullptr, changed.data(), first, second);
-  Struct result = copy.download()[0];
-  result.*first = changed.download()[0].*first;
-  return result;
+template <class Struct, auto FIRST, auto SECOND>
+Struct copied_and_changed() {
+  const Buffer<Struct> out("out", 1);
+  launch(copies_members<Struct, std::remove_reference_t<decltype(Struct{}.*FIRST)>,
+                        std::remove_reference_t<decltype(Struct{}.*SECOND)>>,
+         dim3(1), dim3(32), 0, nullptr, out.data(), FIRST, SECOND, 3);
+  launch(changes_a_copy<Struct, FIRST, SECOND>, dim3(1), dim3(32), 0, nullptr, out.data());
+  return out.download()[0];
 }
 
 // All lanes read all of a row, but for one cell that no thread has written.
@@ -237,10 +237,10 @@ __global__ void copies_a_row(float* out, int hole) {
 }  // namespace
 
 TEST_CASE("a struct is copied with its padding, which no thread has written") {
-  CHECK(copied_and_changed(&Padded::c, &Padded::i).i == exactly(2));
-  CHECK(copied_and_changed(&Padded::i, &Padded::c).i == exactly(3));
-  CHECK(copied_and_changed(&Wide::i, &Wide::d).d == exactly(2.0));
-  CHECK(copied_and_changed(&Tail::d, &Tail::c).d == exactly(3.0));
+  CHECK(copied_and_changed<Padded, &Padded::c, &Padded::i>().i == exactly(2));
+  CHECK(copied_and_changed<Padded, &Padded::i, &Padded::c>().i == exactly(3));
+  CHECK(copied_and_changed<Wide, &Wide::i, &Wide::d>().d == exactly(2.0));
+  CHECK(copied_and_changed<Tail, &Tail::d, &Tail::c>().d == exactly(3.0));
   const Buffer<Wide> wide("wide", 1);
   launch(copies_members<Wide, int, double>, dim3(1), dim3(32), 0, nullptr, wide.data(), &Wide::i, &Wide::d, 3);
   CHECK(wide.download()[0].d == exactly(2.0));
