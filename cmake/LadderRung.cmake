@@ -35,6 +35,11 @@ function(ladder_bench name)
   add_dependencies(benches bench_${number})
 endfunction()
 
+set(LADDER_TEST_SECONDS 300)
+if(LADDER_SANITIZE)
+  set(LADDER_TEST_SECONDS 1200)
+endif()
+
 function(ladder_test name)
   cmake_parse_arguments(PARSE_ARGV 1 test "" "" "LABELS")
   set(kernels ${test_UNPARSED_ARGUMENTS})
@@ -52,14 +57,14 @@ function(ladder_test name)
   add_test(NAME ${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   # RapidCheck draws the same cases each time, so that a red test stays red; RC_PARAMS="seed=N" by hand draws others.
   # 77: the device is missing. ctest then reports the test as skipped, not as passed.
-  set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${test_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(${name} PROPERTIES LABELS "${LADDER_DEVICE};${test_LABELS}" SKIP_RETURN_CODE 77 TIMEOUT ${LADDER_TEST_SECONDS}
                        ENVIRONMENT "RC_PARAMS=seed=20260907")
   if(NOT rapidcheck_FOUND)
     return()  # a test case of properties alone would compare nothing
   endif()
   # Once more with wrong references: tests/shift.hpp. A property that fails is not to be made smaller.
   add_test(NAME shift_${name} COMMAND ${target} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(shift_${name} PROPERTIES LABELS "${LADDER_DEVICE};shift" SKIP_RETURN_CODE 77 TIMEOUT 300
+  set_tests_properties(shift_${name} PROPERTIES LABELS "${LADDER_DEVICE};shift" SKIP_RETURN_CODE 77 TIMEOUT ${LADDER_TEST_SECONDS}
                        ENVIRONMENT "LADDER_SHIFT_REFERENCES=1;RC_PARAMS=seed=20260907 noshrink=1")
 endfunction()
 

@@ -118,7 +118,10 @@ Worker::Worker() : memory_(Memory::instance()) {
 
 Worker::~Worker() {
   if (dynamic_) memory_.release(dynamic_);
-  for (Fiber& fiber : fibers_) munmap(fiber.mapping, fiber.mapping_bytes);
+  for (Fiber& fiber : fibers_) {
+    unpoison_for_sanitizer(fiber.mapping, fiber.mapping_bytes);  // other memory may lie there next
+    munmap(fiber.mapping, fiber.mapping_bytes);
+  }
   if (signal_stack_) {
     stack_t none{};
     none.ss_flags = SS_DISABLE;
@@ -414,20 +417,19 @@ void Worker::release_group(uint32_t index, std::size_t group_index) {
   push_ready(index, group.arrived);
 }
 
+std::string Worker::why_absent(uint32_t warp, const Group& group, uint32_t source) const {
+  if ((group.mask >> source & 1) == 0) return "it is not in the mask " + mask_text(group.mask);
+  if ((warps_[warp].present >> source & 1) == 0) return "the block has no such lane";
+  return "it has returned from the kernel";
+}
+
 // CUDA leaves the value undefined. A number in its place would hide what is missing, whatever the number.
 void Worker::absent_lane(uint32_t index, const Group& group, uint32_t lane) {
   const auto source = static_cast<uint32_t>(warps_[index].mailboxes[lane].source_lane);
-  std::string why = "it has returned from the kernel";
-  if ((group.mask >> source & 1) == 0)
-    why = "it is not in the mask " + mask_text(group.mask);
-  else if ((warps_[index].present >> source & 1) == 0)
-    why = "the block has no such lane";
-  const uint32_t thread = index * 32 + lane;
-  running.thread = thread;
+  running.thread = index * 32 + lane;
   fault(std::string(group.name) + ": lane " + std::to_string(lane) + " receives from lane " + std::to_string(source) +
-            ", which takes no part: " + why,
-        waiting_[thread].site);
-  why = {};  // what is on the stack is forgotten
+            ", which takes no part: " + why_absent(index, group, source),
+        waiting_[running.thread].site);
   abandon();
 }
 

@@ -166,6 +166,7 @@ class Worker {
   bool all_at_barrier() const;
   bool complete(uint32_t warp, const Group& group) const;
   void release_group(uint32_t warp, std::size_t group);
+  std::string why_absent(uint32_t warp, const Group& group, uint32_t source) const;
   [[noreturn]] void absent_lane(uint32_t warp, const Group& group, uint32_t lane);
 
   void find_shared(std::size_t offset, std::size_t bytes, bool write, const void* return_address);
